@@ -1,0 +1,59 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. Each sets up what it needs in .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp native/kernels/*.hpp)
+PYTEST := $(BIN)/python -m pytest
+WORKERS ?= 2
+
+.PHONY: help setup demo test lint format sanitize docs bench quality clean
+help:            ## list the commands
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+$(VENV)/tools: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4" cmake ninja
+	@touch $@
+
+$(VENV)/ready: $(VENV)/tools $(NATIVE)
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[test,lint,docs]"
+	@touch $@
+
+setup: $(VENV)/ready  ## make .venv with the package and its tools
+
+demo: setup      ## learn codes of handwritten digits; prints a table, writes out/demo/index.html
+	$(BIN)/cghash demo --output out/demo
+
+test: setup lint ## the whole suite, on the native kernels and on their NumPy twins
+	$(PYTEST) -n $(WORKERS)
+	CGHASH_KERNELS=numpy $(PYTEST) -n $(WORKERS) -m "not slow" tests
+
+lint: setup      ## ruff and mypy (strict)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup    ## let ruff rewrite
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# A second build of the extension, under AddressSanitizer and UBSan, and the tests that reach it.
+sanitize: setup  ## native tests under AddressSanitizer and UBSan
+	CMAKE_ARGS=-DCGHASH_SANITIZE=ON $(BIN)/python -m pip install --quiet --no-build-isolation --no-deps \
+	    --target build/sanitize --upgrade -Cbuild-dir=build/sanitize-objects .
+	PYTHONPATH=build/sanitize LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
+	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 $(PYTEST) -p no:cacheprovider -m native tests
+
+docs: setup      ## the documentation, warnings as errors, into docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+bench: setup     ## speed: ratios measured side by side, into benchmarks/results
+	$(BIN)/python benchmarks/speed/fit.py
+
+quality: setup   ## quality on the shared sets (CGHASH_DATA), into benchmarks/results
+	$(BIN)/python benchmarks/quality/paper.py
+
+clean:
+	rm -rf $(VENV) build out docs/_build

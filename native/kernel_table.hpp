@@ -1,0 +1,43 @@
+// What every instruction set provides. dispatch.cpp hands out the best table that this machine can run.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cghash {
+
+enum class Loss : int { squared_hinge = 0, hinge = 1, logistic = 2, exponential = 3 };
+
+// A run of whole blocks whose pair slots are worked on together, in cache.
+struct Tile {
+    std::int64_t n_words;              // of 64 slots each, the last padded with zeros
+    std::int64_t n_blocks;
+    const std::uint64_t* columns;      // (n_columns, n_words)
+    const std::int64_t* block_slot;    // (n_blocks,) first slot, counted from the tile's own
+    const std::int32_t* block_near;    // (n_blocks,)
+    const std::int32_t* block_far;     // (n_blocks,)
+    const double* block_weight;        // (n_blocks,)
+};
+
+struct KernelTable {
+    const char* name;
+    void (*tile_distances)(const Tile&, const double* w, int n_columns, double* D);
+    void (*tile_adjoint)(const Tile&, const double* q, int n_columns, double* g);
+    double (*tile_loss)(const Tile&, Loss, double* D, double* q);
+    void (*tile_counts)(const Tile&, const double* D, double low, double high, double& share, std::int64_t& live);
+};
+
+extern const KernelTable baseline_kernels;
+#ifdef CGHASH_X86
+extern const KernelTable avx2_kernels;
+extern const KernelTable avx512_kernels;
+#endif
+
+// The best table, or the one that CGHASH_ISA names when this machine can run it.
+const KernelTable& kernels();
+// All tables that this machine can run, widest first.
+std::vector<const KernelTable*> runnable_kernels();
+// Choose by name ("" means the best); throws std::invalid_argument.
+void choose_kernels(const std::string& name);
+
+}  // namespace cghash

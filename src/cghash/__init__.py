@@ -1,0 +1,1 @@
+"""Learn compact binary codes from relative comparisons, by column generation."""

@@ -1,0 +1,50 @@
+"""The inner loops, native where they were built, NumPy everywhere else.
+
+| name          | what it computes                                               | used by            |
+|---------------|----------------------------------------------------------------|--------------------|
+| `PairTable`   | columns as bits over pair slots; loss, gradient, counts        | learning.columns   |
+
+`CGHASH_KERNELS=numpy` chooses the NumPy twins, `native` insists on the extension; `CGHASH_ISA` names an instruction
+set of the extension (`avx512`, `avx2`, `baseline`). The twins are the oracle in the tests: same names, same answers.
+"""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+
+from . import twins
+
+try:
+    from . import _native  # type: ignore[attr-defined, unused-ignore]
+except ImportError:  # built without a compiler
+    _native = None
+
+__all__ = ["PairTable", "instruction_set", "n_threads", "native", "twins"]
+
+
+def _choose() -> ModuleType:
+    wanted = os.environ.get("CGHASH_KERNELS", "")
+    if wanted not in ("", "numpy", "native"):
+        raise ImportError(f"CGHASH_KERNELS must be 'numpy' or 'native', got {wanted!r}")
+    if wanted == "native" and _native is None:
+        raise ImportError("CGHASH_KERNELS=native, but the native extension was not built")
+    return twins if wanted == "numpy" or _native is None else _native
+
+
+native: ModuleType | None = _native
+_chosen = _choose()
+PairTable = _chosen.PairTable
+
+
+def instruction_set() -> str:
+    """Name of the instruction set in use, `numpy` for the twins."""
+    return str(_chosen.instruction_set())
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """How many threads `n_jobs` means: None and -1 are all cores that this process may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None:
+        return cores
+    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)

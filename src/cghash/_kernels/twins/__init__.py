@@ -1,0 +1,11 @@
+"""NumPy twins of the native kernels: always there, and the oracle in the tests."""
+
+from __future__ import annotations
+
+from .pairs import PairTable
+
+__all__ = ["PairTable", "instruction_set"]
+
+
+def instruction_set() -> str:
+    return "numpy"

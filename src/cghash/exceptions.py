@@ -1,0 +1,46 @@
+"""Every error and warning that cghash raises by itself.
+
+CGHashError
+├── InvalidInputError (ValueError)     an argument is not what it must be
+├── NothingToLearnError (ValueError)   the supervision holds no comparison that any function could satisfy
+├── FormatError (ValueError)           a file is truncated, altered, foreign or of an unknown version
+└── MissingDependencyError (ImportError)   an optional package is needed
+
+CGHashWarning (UserWarning)
+├── FewerBitsWarning                   the fit ended with fewer bits than were asked for
+└── ConvergenceWarning                 a solver stopped before its tolerance
+"""
+
+from __future__ import annotations
+
+
+class CGHashError(Exception):
+    """Base of all errors of cghash."""
+
+
+class InvalidInputError(CGHashError, ValueError):
+    """An argument is not what it must be; the message says what was expected and what came."""
+
+
+class NothingToLearnError(CGHashError, ValueError):
+    """The supervision holds no comparison that any hash function could satisfy."""
+
+
+class FormatError(CGHashError, ValueError):
+    """A file is truncated, altered, foreign or of an unknown version."""
+
+
+class MissingDependencyError(CGHashError, ImportError):
+    """An optional package is needed; the message says which and how to install it."""
+
+
+class CGHashWarning(UserWarning):
+    """Base of all warnings of cghash."""
+
+
+class FewerBitsWarning(CGHashWarning):
+    """The fit ended with fewer bits than were asked for."""
+
+
+class ConvergenceWarning(CGHashWarning):
+    """A solver stopped before its tolerance."""
