@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .pairs import PairTable
+from .pairs import PairTable, block_margins
 
-__all__ = ["PairTable", "instruction_set"]
+__all__ = ["PairTable", "block_margins", "instruction_set"]
 
 
 def instruction_set() -> str:

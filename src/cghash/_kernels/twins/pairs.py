@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,6 +34,21 @@ def _exponential(margin: Floats) -> tuple[Floats, Floats]:
 
 
 _LOSSES = (_squared_hinge, _hinge, _logistic, _exponential)  # in the order of the native codes
+
+
+def block_margins(n_near: Ints, n_far: Ints, weights: Floats, D: Floats) -> Iterator[tuple[Floats, Ints, Ints, Floats]]:
+    """Yield margins (b, K⁺, K⁻), near slots (b, K⁺), far slots (b, K⁻) and weights (b,) of blocks of one shape."""
+    size = n_near + n_far
+    start = np.cumsum(size) - size
+    kinds, which = np.unique(np.stack([n_near, n_far], axis=1), axis=0, return_inverse=True)
+    for kind, (near_k, far_k) in enumerate(kinds):
+        blocks = np.flatnonzero(which.ravel() == kind)
+        step = max(1, _CHUNK // max(1, int(near_k * far_k)))
+        for first in range(0, len(blocks), step):
+            some = blocks[first : first + step]
+            near = start[some, None] + np.arange(near_k)
+            far = start[some, None] + near_k + np.arange(far_k)
+            yield D[far][:, None, :] - D[near][:, :, None], near, far, weights[some]
 
 
 class PairTable:
@@ -137,20 +154,8 @@ class PairTable:
             live += int(np.sum(margins < high))
         return share, live
 
-    def margins(self, D: Floats):  # type: ignore[no-untyped-def]
-        """Yield (margins (b, K⁺, K⁻), near slots (b, K⁺), far slots (b, K⁻), weights (b,)) of blocks of one shape."""
-        shapes = np.stack([self._n_near, self._n_far], axis=1)
-        if not len(shapes):
-            return
-        kinds, which = np.unique(shapes, axis=0, return_inverse=True)
-        for kind, (n_near, n_far) in enumerate(kinds):
-            blocks = np.flatnonzero(which.ravel() == kind)
-            step = max(1, _CHUNK // max(1, int(n_near * n_far)))
-            for first in range(0, len(blocks), step):
-                some = blocks[first : first + step]
-                near = self._start[some, None] + np.arange(n_near)
-                far = self._start[some, None] + n_near + np.arange(n_far)
-                yield D[far][:, None, :] - D[near][:, :, None], near, far, self._weights[some]
+    def margins(self, D: Floats) -> Iterator[tuple[Floats, Ints, Ints, Floats]]:
+        return block_margins(self._n_near, self._n_far, self._weights, D)
 
     @staticmethod
     def _check_size(array: Floats, expected: int, name: str) -> None:

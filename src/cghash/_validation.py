@@ -1,0 +1,71 @@
+"""Checks of what users hand in; each error names the parameter, what it must be and what it got."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .exceptions import InvalidInputError
+
+
+def check_rows(rows: Any, width: int, n_items: int, name: str, words: str) -> NDArray[np.int64]:
+    """An (m, width) array of row numbers, each row of different items."""
+    array = np.asarray(rows)
+    if array.ndim != 2 or array.shape[1] != width:
+        raise InvalidInputError(f"{name} must have shape (m, {width}) ({words}), got shape {array.shape}")
+    if array.shape[0] == 0:
+        raise InvalidInputError(f"{name} must not be empty")
+    if array.dtype.kind not in "iu":
+        whole = array.dtype.kind == "f" and bool(np.all(np.isfinite(array)) and np.all(array == np.floor(array)))
+        hint = "; they look whole: pass astype(int)" if whole else ""
+        raise InvalidInputError(f"{name} must be integer row numbers, got dtype {array.dtype}{hint}")
+    outside = (array < 0) | (array >= n_items)
+    if outside.any():
+        row = int(np.argmax(outside.any(axis=1)))
+        raise InvalidInputError(
+            f"{name} must be row numbers from 0 to {n_items - 1}, got {array[row].tolist()} in row {row}"
+        )
+    array = np.ascontiguousarray(array, dtype=np.int64)
+    ordered = np.sort(array, axis=1)
+    repeated = np.any(ordered[:, 1:] == ordered[:, :-1], axis=1)
+    if repeated.any():
+        row = int(np.argmax(repeated))
+        raise InvalidInputError(
+            f"{name} must name {width} different items in each row, got {array[row].tolist()} in row {row}"
+        )
+    return array
+
+
+def check_weights(weights: Any, n: int, name: str) -> NDArray[np.float64]:
+    """Non-negative finite weights (n,), not all zero."""
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (n,):
+        raise InvalidInputError(f"{name} must have shape ({n},), one weight a triplet, got shape {array.shape}")
+    if not np.all(np.isfinite(array)) or np.any(array < 0):
+        row = int(np.argmax(~np.isfinite(array) | (array < 0)))
+        raise InvalidInputError(f"{name} must be finite and not negative, got {array[row]} in row {row}")
+    if not np.any(array > 0):
+        raise InvalidInputError(f"{name} must hold at least one positive weight, got only zeros")
+    return array
+
+
+def check_choice(value: Any, choices: tuple[str, ...], name: str) -> str:
+    if value not in choices:
+        raise InvalidInputError(f"{name} must be one of {list(choices)}, got {value!r}")
+    return str(value)
+
+
+def check_whole(value: Any, low: int, name: str) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
+        raise InvalidInputError(f"{name} must be a whole number of at least {low}, got {value!r}")
+    return int(value)
+
+
+def check_positive(value: Any, name: str, zero: bool = False) -> float:
+    numeric = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not numeric or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+        kind = "a number of at least 0" if zero else "a positive number"
+        raise InvalidInputError(f"{name} must be {kind}, got {value!r}")
+    return float(value)

@@ -1,0 +1,318 @@
+"""Algorithm 1 of the paper: hash functions by column generation."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import ConvergenceWarning, NothingToLearnError
+from .columns import Columns
+from .families.base import Bits, Family, Functions, Priced
+from .losses import Loss
+from .master import feasible_scale
+from .master_choice import Master, master_for
+from .pricing import SignedPairs
+from .regularizers import Regularizer
+from .result import ColumnRecord, FitResult
+from .solution import MasterSolution
+from .triplets import TripletSet
+
+Floats = NDArray[np.float64]
+
+_TIGHTEST = 1e-9  # relative gap of a master problem below which it is not solved again
+
+
+@dataclass
+class State:
+    """What Algorithm 1 knows after some columns; a checkpoint holds just this."""
+
+    functions: Functions | None = None
+    weights: list[Floats] = field(default_factory=list)  # after each column
+    records: list[ColumnRecord] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The full problem: triplets, loss, regulariser, and the family to choose functions from."""
+
+    triplets: TripletSet
+    loss: Loss
+    regularizer: Regularizer
+    family: Family
+
+
+class ColumnGeneration:
+    """Runs Algorithm 1 on a problem, column by column.
+
+    Parameters
+    ----------
+    problem : Problem
+    n_bits : int
+        ℓ, the number of hash functions to learn at most.
+    tol : float
+        A violation up to this counts as optimal.
+    master_tol : float
+        Relative gap to which each master problem is solved.
+    seed : int
+        Column j's random numbers depend on (seed, j) alone, so a resumed run draws the same.
+    time_limit : float
+        Seconds after which no further column is begun.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        n_bits: int,
+        *,
+        tol: float = 1e-6,
+        master_tol: float = 1e-5,
+        seed: int = 0,
+        time_limit: float = np.inf,
+        n_threads: int = 1,
+    ) -> None:
+        self.problem, self.n_bits, self.tol, self.master_tol = problem, n_bits, tol, master_tol
+        self.seed, self.time_limit = seed, time_limit
+        self.columns = Columns(problem.triplets, problem.loss, n_threads, n_bits)
+        self.master: Master = master_for(self.columns)
+        self._first, self._second = self._pairs()
+        self._costs: list[float] = []
+        self._bits: set[bytes] = set()
+
+    def run(self, state: State, after_column: Callable[[State], None] | None = None) -> FitResult:
+        """Continue from `state`, which grows column by column, until a reason to stop."""
+        began = time.perf_counter()
+        final_violation = float("nan")
+        solution = self._replay(state)
+        try:
+            while True:
+                started = time.perf_counter()
+                column = len(state.records)
+                priced, pairs = self._price(solution, column, state.functions)  # step 1
+                status, new = self._choose(priced, pairs, state, began)
+                final_violation = self._best_violation(priced, pairs)
+                self._certify(state, solution, priced, pairs)
+                if status == "again":
+                    solution = self.master.solve(self._cost(), self._upper, solution.w, self.master_tol)
+                    continue
+                if new is None:
+                    break
+                between = time.perf_counter()
+                function, bits = new
+                self._add(state, function, bits)  # steps 2 and 3
+                solution = self.master.solve(  # step 4
+                    self._cost(), self._upper, np.append(solution.w, 0.0), self.master_tol
+                )
+                seconds = (between - started, time.perf_counter() - between)
+                self._record(state, solution, priced, pairs, bits, seconds)
+                if after_column is not None:
+                    after_column(state)
+        except KeyboardInterrupt:
+            if not state.records:
+                raise
+            status = "interrupted"
+            self._forget_unfinished(state)
+        return self._result(state, status, final_violation, time.perf_counter() - began)
+
+    # The steps of Algorithm 1
+
+    def _price(self, solution: MasterSolution, column: int, taken: Functions | None) -> tuple[Priced, SignedPairs]:
+        """Step 1: search for the hash function with the largest gain at the current multipliers (eq. 13)."""
+        regularizer = self.problem.regularizer
+        duplets = np.full(len(regularizer.duplets), -regularizer.duplet / max(1, len(regularizer.duplets)))
+        pairs = SignedPairs(
+            self._first, self._second, np.concatenate([-solution.slopes, duplets]), self.problem.triplets.n_items
+        )
+        if not len(pairs.items):
+            return Priced([], [], max_gain=0.0, positive_gains=0.0), pairs
+        rng = np.random.default_rng([self.seed, column])
+        return self.problem.family.price(pairs, rng, taken if regularizer.bounded else None), pairs
+
+    def _choose(
+        self, priced: Priced, pairs: SignedPairs, state: State, began: float
+    ) -> tuple[str, tuple[Functions, Bits] | None]:
+        """Decide whether to stop, to solve the master problem more exactly, or which candidate to add."""
+        flat = self.problem.regularizer.flat
+        column = len(state.records)
+        fresh = [
+            (function, bits)
+            for function, bits in zip(priced.candidates, priced.bits, strict=True)
+            if pairs.gain(bits) - flat > self.tol and _key(bits) not in self._bits
+        ]
+        if fresh and column < self.n_bits:
+            if time.perf_counter() - began > self.time_limit and column:
+                return "time_limit", None
+            return "add", fresh[0]
+        if column == 0:
+            raise NothingToLearnError(self._nothing(priced, pairs))
+        if fresh:
+            return "n_bits", None
+        stale = any(pairs.gain(bits) - flat > self.tol for bits in priced.bits)
+        if stale and not self.problem.regularizer.bounded and self.master_tol > _TIGHTEST:
+            self.master_tol = max(_TIGHTEST, self.master_tol / 100)
+            return "again", None
+        exact = self.problem.family.exact and not stale
+        return ("optimal" if exact else "no_function"), None
+
+    def _add(self, state: State, function: Functions, bits: Bits) -> None:
+        """Steps 2 and 3: keep the function, and its column over all triplets."""
+        self._append(bits)
+        state.functions = function if state.functions is None else state.functions.joined(function)
+
+    def _append(self, bits: Bits) -> None:
+        self.columns.append(bits)
+        self._costs.append(self.problem.regularizer.cost(bits))
+        self._bits.add(_key(bits))
+        self.master.added(bits)
+
+    # Bookkeeping
+
+    def _replay(self, state: State) -> MasterSolution:
+        """The master problem's solution after the columns of a state; a new state has none."""
+        solution = self.master.start()
+        for j in range(len(state.records)):
+            assert state.functions is not None
+            self._append(self.problem.family.training_bits(state.functions.head(j + 1).last()))
+            if self.master.stateful:
+                solution = self.master.solve(self._cost(), self._upper, np.append(solution.w, 0.0), self.master_tol)
+        if state.records and not self.master.stateful:
+            solution = self.master.at(state.weights[-1], self._cost(), self._upper)
+        return solution
+
+    def _forget_unfinished(self, state: State) -> None:
+        """After an interrupt: keep only columns whose weights were solved."""
+        done = len(state.records)
+        if state.functions is not None and len(state.functions) > done:
+            state.functions = state.functions.head(done)
+
+    def _certify(self, state: State, solution: MasterSolution, priced: Priced, pairs: SignedPairs) -> None:
+        """Write the dual bound of the full problem, known from the last pricing, into the last record."""
+        if not state.records:
+            return
+        bound = full_bound(self.columns, solution, self.problem, priced, pairs, self._cost())
+        record = state.records[-1]
+        if self.problem.family.exact and len(state.records) > 1:
+            bound = max(bound, state.records[-2].bound)
+        record.objective = solution.objective
+        record.bound = min(bound, solution.objective)
+        record.gap = (record.objective - record.bound) / max(abs(record.objective), 1e-300)
+
+    def _record(
+        self,
+        state: State,
+        solution: MasterSolution,
+        priced: Priced,
+        pairs: SignedPairs,
+        bits: Bits,
+        seconds: tuple[float, float],
+    ) -> None:
+        regularizer = self.problem.regularizer
+        promised = pairs.gain(bits)
+        satisfied, live = self.columns.counts(self.columns.distances(solution.w))
+        state.weights.append(solution.w)
+        state.records.append(
+            ColumnRecord(
+                gain=promised + regularizer.duplet * regularizer.spread(bits),
+                violation=promised - regularizer.flat,
+                objective=solution.objective,
+                bound=0.0,
+                gap=1.0,
+                satisfied=satisfied,
+                live_triplets=live,
+                live_items=len(pairs.items),
+                evaluations_pricing=priced.n_evaluations,
+                evaluations_master=solution.n_evaluations,
+                bytes_pricing=priced.bytes_read,
+                seconds_pricing=seconds[0],
+                seconds_master=seconds[1],
+            )
+        )
+        if not solution.converged:
+            warnings.warn(
+                f"the master problem of column {len(state.records)} stopped at a relative gap of "
+                f"{solution.gap / max(abs(solution.objective), 1e-300):.2g}; a larger C makes it easier",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _result(self, state: State, status: str, final_violation: float, seconds: float) -> FitResult:
+        problem = self.problem
+        return FitResult(
+            status=status,
+            exact=problem.family.exact,
+            loss=str(getattr(problem.loss, "name", type(problem.loss).__name__)),
+            regularizer="linf" if problem.regularizer.bounded else "l1",
+            family=state.functions.family if state.functions is not None else "",
+            n_triplets=problem.triplets.n_triplets,
+            n_pairs=problem.triplets.n_slots,
+            columns=state.records,
+            final_violation=final_violation,
+            zero_weights=int(np.sum(state.weights[-1] <= 0.0)),
+            seconds=seconds,
+        )
+
+    def _best_violation(self, priced: Priced, pairs: SignedPairs) -> float:
+        flat = self.problem.regularizer.flat
+        if priced.max_gain is not None:
+            return priced.max_gain - flat
+        return max((pairs.gain(bits) for bits in priced.bits), default=0.0) - flat
+
+    def _nothing(self, priced: Priced, pairs: SignedPairs) -> str:
+        best = self._best_violation(priced, pairs) + self.problem.regularizer.flat
+        if best > self.tol:
+            return f"C must be below {best:.3g}, the largest gain of any function found, got {self.problem.regularizer.flat:.3g}"
+        return "no hash function of this family satisfies more triplets than it breaks: are all items alike?"
+
+    def _cost(self) -> Floats:
+        return np.array(self._costs)
+
+    @property
+    def _upper(self) -> float:
+        return self.problem.regularizer.upper
+
+    def _pairs(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        first, second = self.problem.triplets.slots()
+        duplets = self.problem.regularizer.duplets
+        return (
+            np.concatenate([first, duplets[:, 0]]).astype(np.int32),
+            np.concatenate([second, duplets[:, 1]]).astype(np.int32),
+        )
+
+
+def full_bound(
+    columns: Columns, solution: MasterSolution, problem: Problem, priced: Priced, pairs: SignedPairs, cost: Floats
+) -> float:
+    """Dual bound of the problem over the whole family (eq. 11, 18), from the multipliers of a master's solution.
+
+    Proven when pricing is exact; else it speaks of the functions found so far and of the new candidates.
+    """
+    gain = -columns.adjoint(solution.slopes)
+    new = max((pairs.gain(bits) for bits in priced.bits), default=0.0)
+    smooth = getattr(problem.loss, "smooth", True)
+    regularizer = problem.regularizer
+    rest = float(np.asarray(problem.loss.conjugate(np.zeros(1)))[0])
+    if regularizer.bounded:
+        within = np.sum(np.maximum(gain - cost, 0.0))  # of the columns so far
+        beyond = max(new, 0.0) if priced.positive_gains is None else priced.positive_gains - within
+        return solution.bound - regularizer.upper * max(0.0, float(beyond))
+    scale = feasible_scale(gain, cost)
+    found = max(new, priced.max_gain or 0.0)
+    if regularizer.duplet:  # θ·gain ≤ C·s for the candidates; their spread differs from function to function
+        spreads = np.array([regularizer.spread(bits) for bits in priced.bits])
+        worth = np.array([pairs.gain(bits) for bits in priced.bits]) + regularizer.duplet * spreads
+        scale = min(scale, feasible_scale(worth, regularizer.duplet * spreads)) if len(spreads) else scale
+    elif found > regularizer.flat:
+        scale = min(scale, regularizer.flat / found)
+    if smooth:
+        return columns.dual_value(solution.w, scale)
+    return scale * solution.bound - (1.0 - scale) * rest
+
+
+def _key(bits: Bits) -> bytes:
+    """The same for a function and its complement, which give the same column."""
+    return np.packbits(bits ^ bits[0]).tobytes()

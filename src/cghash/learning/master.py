@@ -1,0 +1,79 @@
+"""The restricted master problem min_w F(w) + Σ_j cost_j w_j, 0 ≤ w ≤ upper (eq. 8, 16), for a smooth loss.
+
+`bound` below is the dual objective of the multipliers u at w (eq. 11, 18), made feasible: where weights are unbounded u
+is scaled by θ until no column's gain exceeds its cost; −f*(−θu) is concave in θ, so it is at least the chord between
+θ = 0 and θ = 1, which costs nothing. Non-smooth losses are solved in hinge_lp.py and cutting_plane.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from .columns import Columns
+from .solution import MasterSolution
+
+Floats = NDArray[np.float64]
+
+
+def feasible_scale(gain: Floats, cost: Floats) -> float:
+    """The largest θ ≤ 1 with θ·gain ≤ cost."""
+    over = gain > cost
+    return float(np.min(cost[over] / gain[over])) if over.any() else 1.0
+
+
+class _Objective:
+    """F + costᵀw with its gradient; remembers the best point and the best bound seen."""
+
+    def __init__(self, columns: Columns, cost: Floats, upper: float) -> None:
+        self.columns, self.cost, self.upper = columns, cost, upper
+        self.rest = float(np.asarray(columns.loss.conjugate(np.zeros(1)))[0])  # f*(0) = −inf f
+        self.w, self.value, self.bound = np.zeros(len(cost)), np.inf, -np.inf
+
+    def __call__(self, w: Floats) -> tuple[float, Floats]:
+        loss, gradient = self.columns.evaluate(w)
+        value = loss + float(self.cost @ w)
+        self.bound = max(self.bound, self._bound(w, loss, gradient))
+        if value < self.value:
+            self.w, self.value = w.copy(), value
+        return value, gradient + self.cost
+
+    def _bound(self, w: Floats, loss: float, gradient: Floats) -> float:
+        conjugates = loss - float(gradient @ w)  # −Σ p f*(−u), by Fenchel's equality
+        if np.isfinite(self.upper):
+            return conjugates - self.upper * float(np.sum(np.maximum(-gradient - self.cost, 0.0)))
+        scale = feasible_scale(-gradient, self.cost)
+        return scale * conjugates - (1.0 - scale) * self.rest
+
+    @property
+    def gap(self) -> float:
+        """Relative."""
+        return max(0.0, self.value - self.bound) / max(abs(self.value), 1e-300)
+
+
+def solve_smooth(
+    columns: Columns, cost: Floats, upper: float, w0: Floats, tol: float = 1e-6, max_iter: int = 500
+) -> MasterSolution:
+    """All weights anew by L-BFGS-B from `w0`, until the relative gap is below `tol`."""
+    objective = _Objective(columns, cost, upper)
+    before = columns.n_evaluations
+
+    def stop(intermediate_result: object) -> None:
+        if objective.gap <= tol:
+            raise StopIteration
+
+    minimize(
+        objective,
+        np.clip(w0, 0.0, upper),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, upper if np.isfinite(upper) else None)] * len(cost),
+        callback=stop,
+        options={"maxiter": max_iter, "maxfun": 4 * max_iter, "maxcor": 20, "ftol": 0.0, "gtol": 0.0, "maxls": 40},
+    )
+    _, slopes = columns.slopes(objective.w)
+    used = columns.n_evaluations - before
+    # L-BFGS-B may end at rounding level above a tiny tolerance: that is as far as doubles go
+    converged = objective.gap <= max(tol, 1e-7) or objective.value <= 1e-12
+    return MasterSolution(objective.w, objective.value, objective.bound, slopes, used, converged)

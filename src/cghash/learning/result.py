@@ -1,0 +1,105 @@
+"""What a fit tells about itself."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+STATUSES = {
+    "optimal": "no function of the family can improve the objective by more than the tolerance",
+    "n_bits": "all bits that were asked for have been learned",
+    "no_function": "the search found no further function that improves the objective",
+    "time_limit": "the time limit was reached",
+    "interrupted": "stopped by hand",
+}
+
+
+@dataclass
+class ColumnRecord:
+    """One step of Algorithm 1: the column that was added, and the master problem solved with it."""
+
+    gain: float  # Σ p u a of the new column, at the multipliers before it
+    violation: float  # gain − cost: how much each unit of its weight promised
+    objective: float  # of the master problem with this column
+    bound: float  # dual bound of the full problem; proven where the family is searched exactly
+    gap: float  # (objective − bound) / objective
+    satisfied: float  # share of triplets with a positive margin, by weight
+    live_triplets: int  # triplets whose multiplier is not zero
+    live_items: int  # items that some live pair mentions
+    evaluations_pricing: int
+    evaluations_master: int
+    bytes_pricing: int  # of features, read by the evaluations
+    seconds_pricing: float
+    seconds_master: float
+
+
+@dataclass
+class FitResult:
+    """How a fit went: `status`, a `message` in words, and a record for each column.
+
+    `exact` tells whether pricing searched the whole family, so that `bound` is proven and `status == "optimal"` is a
+    certificate for the whole family; else both speak of the functions that were found.
+    """
+
+    status: str
+    exact: bool
+    loss: str
+    regularizer: str
+    family: str
+    n_triplets: int
+    n_pairs: int
+    columns: list[ColumnRecord] = field(default_factory=list)
+    final_violation: float = float("nan")  # of the best function found after the last column
+    zero_weights: int = 0  # columns whose weight is zero in the end
+    seconds: float = 0.0
+
+    @property
+    def objective(self) -> float:
+        return self.columns[-1].objective
+
+    @property
+    def bound(self) -> float:
+        return self.columns[-1].bound
+
+    @property
+    def gap(self) -> float:
+        return self.columns[-1].gap
+
+    @property
+    def history(self) -> dict[str, NDArray[Any]]:
+        """Each field of the columns' records as an array (ℓ,)."""
+        names = ColumnRecord.__dataclass_fields__
+        return {name: np.array([getattr(c, name) for c in self.columns]) for name in names}
+
+    @property
+    def message(self) -> str:
+        """The outcome in words."""
+        n = len(self.columns)
+        parts = [f"{n} bits; {STATUSES[self.status]}"]
+        if n:
+            parts.append(
+                f"objective {self.objective:.6g}, lower bound {self.bound:.6g} (gap {100 * self.gap:.3g} %), "
+                f"{100 * self.columns[-1].satisfied:.1f} % of {self.n_triplets} triplets satisfied"
+            )
+        if np.isfinite(self.final_violation):
+            parts.append(f"best further violation {self.final_violation:.3g}")
+        parts.append(
+            "the whole family was searched, so the bound is proven"
+            if self.exact
+            else "the family was searched by heuristics, so the bound holds for the functions found"
+        )
+        if self.zero_weights:
+            parts.append(f"{self.zero_weights} of the bits have weight zero and could be left out")
+        return "; ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and words, for a model file."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> FitResult:
+        columns = [ColumnRecord(**column) for column in values.pop("columns")]
+        return cls(**values, columns=columns)

@@ -1,0 +1,143 @@
+"""Triplets from labels or from Euclidean neighbours: who is near and who is far, for each item."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ..exceptions import InvalidInputError, NothingToLearnError
+from .neighbors import nearest
+from .triplets import TripletSet, from_lists, join
+
+Ints = NDArray[np.int64]
+
+SAMPLINGS = ("mixed", "neighbors", "classes")
+_BLOCK = 1 << 24  # relevance entries at a time
+
+
+def from_labels(
+    X: Any, relevance: Any, sampling: str, n_neighbors: int, rng: np.random.Generator, n_threads: int
+) -> TripletSet:
+    """Product blocks from labels (n,) or a multi-label indicator matrix (n, L).
+
+    `neighbors`: the K nearest relevant × the K nearest irrelevant items, as in the paper. `classes`: K drawn from all
+    relevant × K drawn from all irrelevant items. `mixed`: both.
+    """
+    check_learnable(relevance)
+    n = X.shape[0]
+    sets = []
+    if sampling in ("neighbors", "mixed"):
+        near, far = nearest(X, relevance, n_neighbors, n_neighbors, n_threads)
+        sets.append(from_lists(near, far, n))
+    if sampling in ("classes", "mixed"):
+        near, far = draw(relevance, n_neighbors, rng)
+        sets.append(from_lists(near, far, n))
+    return join(sets)
+
+
+def from_neighbors(
+    X: Any, sampling: str, n_neighbors: int, rng: np.random.Generator, n_threads: int
+) -> TripletSet:
+    """Product blocks without labels: each item's K nearest items against farther ones.
+
+    The farther ones are the next K (`neighbors`), K drawn from all the rest (`classes`), or both (`mixed`).
+    """
+    n = X.shape[0]
+    if n < 3:
+        raise NothingToLearnError(f"X must have at least 3 items to compare, got {n}")
+    k = min(n_neighbors, (n - 1) // 2)
+    near, _ = nearest(X, None, 2 * k, 0, n_threads)
+    near, next_ones = near[:, :k], near[:, k:]
+    sets = []
+    if sampling in ("neighbors", "mixed"):
+        sets.append(from_lists(near, next_ones, n))
+    if sampling in ("classes", "mixed"):
+        taken = np.sort(np.concatenate([np.arange(n)[:, None], near], axis=1), axis=1)
+        sets.append(from_lists(near, _skip(draw_distinct(rng, n, n - k - 1, k), taken), n))
+    return join(sets)
+
+
+def check_learnable(relevance: Any) -> None:
+    """Say clearly when labels hold no comparison at all."""
+    if relevance.ndim == 1:
+        sizes = np.bincount(relevance)
+        if np.count_nonzero(sizes) < 2:
+            raise NothingToLearnError("y must hold at least two classes: with one class no item is irrelevant")
+        if sizes.max() < 2:
+            raise NothingToLearnError("y must hold a class of at least two items: no item has a relevant one")
+
+
+def relevance_of(y: Any) -> Any:
+    """Class numbers (n,) from labels of any kind, or the indicator matrix (n, L) of a multi-label problem."""
+    if sp.issparse(y) or (np.ndim(y) == 2 and np.shape(y)[1] != 1):
+        indicator = sp.csr_matrix(y) if sp.issparse(y) else np.asarray(y)
+        values = indicator.data if sp.issparse(indicator) else indicator
+        if not np.isin(values, (0, 1)).all():
+            raise InvalidInputError("y must be labels (n,) or an indicator matrix (n, L) of 0 and 1, got other values")
+        return indicator.astype(np.int8)
+    from sklearn.utils.multiclass import check_classification_targets
+
+    labels = np.asarray(y).ravel()
+    check_classification_targets(labels)
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def draw(relevance: Any, k: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """For each item k different relevant and k different irrelevant items, uniformly; −1 where there are fewer."""
+    return _draw_by_class(relevance, k, rng) if relevance.ndim == 1 else _draw_by_mask(relevance, k, rng)
+
+
+def _draw_by_class(labels: Ints, k: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    n = len(labels)
+    order = np.argsort(labels, kind="stable")  # items class after class
+    sizes = np.bincount(labels)
+    starts = np.cumsum(sizes) - sizes
+    near, far = np.full((n, k), -1, dtype=np.int64), np.full((n, k), -1, dtype=np.int64)
+    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+        members = order[start : start + size]
+        own = np.arange(size)[:, None]
+        picks = draw_distinct(rng, size, size - 1, k)
+        near[members, : picks.shape[1]] = members[picks + (picks >= own)] if picks.size else -1
+        picks = draw_distinct(rng, size, n - size, k)
+        far[members, : picks.shape[1]] = order[picks + size * (picks >= start)] if picks.size else -1
+    return near, far
+
+
+def _draw_by_mask(indicator: Any, k: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    n = indicator.shape[0]
+    near, far = np.full((n, k), -1, dtype=np.int64), np.full((n, k), -1, dtype=np.int64)
+    step = max(1, _BLOCK // n)
+    for first in range(0, n, step):
+        rows = np.arange(first, min(first + step, n))
+        shared = indicator[rows].astype(np.int32) @ indicator.T.astype(np.int32)
+        relevant = np.asarray(shared.todense() if sp.issparse(shared) else shared) > 0
+        keys = rng.random(relevant.shape)
+        keys[np.arange(len(rows)), rows] = np.inf
+        for out, wanted in ((near, relevant), (far, ~relevant)):
+            ranked = np.where(wanted, keys, np.inf)
+            best = np.argpartition(ranked, min(k, n - 1) - 1, axis=1)[:, :k]
+            found = np.isfinite(np.take_along_axis(ranked, best, axis=1))
+            out[rows, : best.shape[1]] = np.where(found, best, -1)
+    return near, far
+
+
+def draw_distinct(rng: np.random.Generator, n_rows: int, n_values: int, k: int) -> Ints:
+    """(n_rows, min(k, n_values)) different numbers below n_values in each row, uniformly (Floyd's algorithm)."""
+    k = max(0, min(k, n_values))
+    out = np.full((n_rows, k), -1, dtype=np.int64)
+    for i in range(k):
+        last = n_values - k + i
+        pick = rng.integers(0, last + 1, size=n_rows)
+        seen = np.any(out[:, :i] == pick[:, None], axis=1)
+        out[:, i] = np.where(seen, last, pick)
+    return out
+
+
+def _skip(picks: Ints, taken: Ints) -> Ints:
+    """Numbers of the items that remain after leaving out `taken` (n, t), sorted in each row."""
+    for column in range(taken.shape[1]):
+        picks = picks + (picks >= taken[:, column : column + 1])
+    return picks
