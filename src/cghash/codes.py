@@ -126,9 +126,14 @@ def check_bits(bits: ArrayLike, name: str) -> Bits:
     values = np.asarray(bits)
     if values.ndim != 2 or values.dtype.kind not in "buif":
         raise InvalidInputError(f"{name} must be a 2-D array of 0 and 1, got {_describe(values)}")
-    wrong = values[(values != 0) & (values != 1)] if values.dtype != np.bool_ else values[:0]
-    if wrong.size:
-        raise InvalidInputError(f"{name} must hold only 0 and 1, got {wrong.flat[0]}")
+    if values.dtype == np.bool_:
+        return values.view(np.uint8)
+    if not (
+        values.dtype == np.uint8 and values.max(initial=0) <= 1
+    ):  # bits that are so already: one fast look
+        wrong = values[(values != 0) & (values != 1)]
+        if wrong.size:
+            raise InvalidInputError(f"{name} must hold only 0 and 1, got {wrong[0]}")
     return values.astype(np.uint8, copy=False)
 
 
