@@ -1,0 +1,162 @@
+"""Codes: the bits of an item, packed into bytes and back, and the weighted Hamming distance between them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .exceptions import InvalidInputError
+
+__all__ = ["pack", "unpack", "weighted_hamming"]
+
+Bits = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+
+_FINE = 52  # weights are whole multiples of 2^-52 of the scale: sums of them are exact in float64
+_COARSE = 40  # distances are whole multiples of 2^-40 of the scale
+_BLOCK = 1 << 21  # numbers at a time: 16 MB
+
+
+def pack(bits: ArrayLike) -> Bits:
+    """Pack bits into bytes: bit j of an item is `code[j // 8] >> (j % 8) & 1`.
+
+    Parameters
+    ----------
+    bits : (n, l) array of 0 and 1
+
+    Returns
+    -------
+    codes : (n, ceil(l / 8)) uint8, the bits past l are 0
+
+    Examples
+    --------
+    >>> pack([[1, 0, 0, 0, 0, 0, 0, 0, 1], [0, 1, 1, 0, 0, 0, 0, 0, 0]])
+    array([[1, 1],
+           [6, 0]], dtype=uint8)
+    """
+    return np.packbits(check_bits(bits, "bits"), axis=1, bitorder="little")
+
+
+def unpack(codes: ArrayLike, n_bits: int) -> Bits:
+    """Unpack bytes into the `n_bits` bits that `pack` was given.
+
+    Parameters
+    ----------
+    codes : (n, ceil(n_bits / 8)) array of uint8
+    n_bits : number of bits of a code
+
+    Returns
+    -------
+    bits : (n, n_bits) uint8 of 0 and 1
+
+    Examples
+    --------
+    >>> unpack(pack([[0, 1, 1]]), 3)
+    array([[0, 1, 1]], dtype=uint8)
+    """
+    packed = np.asarray(codes)
+    if n_bits < 0:
+        raise InvalidInputError(f"n_bits must be 0 or more, got {n_bits}")
+    if packed.ndim != 2 or packed.dtype != np.uint8:
+        raise InvalidInputError(f"codes must be a 2-D array of uint8, got {_describe(packed)}")
+    if packed.shape[1] != (n_bits + 7) // 8:
+        raise InvalidInputError(
+            f"codes must have {(n_bits + 7) // 8} bytes an item for n_bits={n_bits}, got {packed.shape[1]}"
+        )
+    return np.unpackbits(packed, axis=1, count=n_bits, bitorder="little")
+
+
+def weighted_hamming(queries: ArrayLike, database: ArrayLike, weights: ArrayLike) -> Floats:
+    """Compute d(b, b') = Σ_j w_j·[b_j ≠ b'_j] between all codes of two sets.
+
+    The distances are rounded to whole multiples of 2⁻⁴⁰ (about 1e-12) of the total weight, itself rounded up
+    to a power of two. Equal codes get exactly equal distances, whatever their place; sums of weights that are
+    equal but for floating-point rounding, such as 0.1 + 0.2 and 0.3, become equal.
+
+    Parameters
+    ----------
+    queries : (q, l) array of 0 and 1
+    database : (n, l) array of 0 and 1
+    weights : (l,) array, 0 or more
+
+    Returns
+    -------
+    distances : (q, n) float64
+
+    Examples
+    --------
+    >>> weighted_hamming([[0, 0, 1]], [[0, 0, 1], [1, 1, 1], [0, 0, 0]], [1.0, 2.0, 0.5]).tolist()
+    [[0.0, 3.0, 0.5]]
+    """
+    q_bits, x_bits = check_bits(queries, "queries"), check_bits(database, "database")
+    if q_bits.shape[1] != x_bits.shape[1]:
+        raise InvalidInputError(
+            f"database must have as many bits as queries, {q_bits.shape[1]}, got {x_bits.shape[1]}"
+        )
+    w = check_weights(weights, q_bits.shape[1])
+    return _distances(q_bits, x_bits, w)
+
+
+def _distances(queries: Bits, database: Bits, w: Floats) -> Floats:
+    _, exponent = np.frexp(w.sum())  # total ≤ 2^exponent, the scale
+    whole = np.rint(np.ldexp(w, _FINE - exponent))  # (l,) integers; every partial sum below is one, < 2^53
+    # [b ≠ b'] = b + b'·(1 − 2b): one product, of signed weights with the database's bits
+    signed = whole * (1.0 - 2.0 * queries)  # (q, l)
+    offset = (queries @ whole)[:, None]  # (q, 1)
+    distances = np.empty((len(queries), len(database)))
+    quantum = np.ldexp(1.0, exponent - _COARSE)
+    step = max(1, _BLOCK // max(1, *queries.shape))
+    for first in range(0, len(database), step):
+        block = distances[:, first : first + step]  # (q, b)
+        np.add(signed @ database[first : first + step].T.astype(np.float64), offset, out=block)
+        block *= 2.0 ** (_COARSE - _FINE)
+        np.rint(block, out=block)
+        block *= quantum
+    return distances
+
+
+def check_bits(bits: ArrayLike, name: str) -> Bits:
+    """Return `bits` as an (n, l) uint8 array of 0 and 1, or say what is wrong with it.
+
+    Examples
+    --------
+    >>> check_bits([[True, False]], "bits")
+    array([[1, 0]], dtype=uint8)
+    """
+    values = np.asarray(bits)
+    if values.ndim != 2 or values.dtype.kind not in "buif":
+        raise InvalidInputError(f"{name} must be a 2-D array of 0 and 1, got {_describe(values)}")
+    if values.dtype == np.bool_:
+        return values.view(np.uint8)
+    if not (
+        values.dtype == np.uint8 and values.max(initial=0) <= 1
+    ):  # bits that are so already: one fast look
+        wrong = values[(values != 0) & (values != 1)]
+        if wrong.size:
+            raise InvalidInputError(f"{name} must hold only 0 and 1, got {wrong[0]}")
+    return values.astype(np.uint8, copy=False)
+
+
+def check_weights(weights: ArrayLike, n_bits: int) -> Floats:
+    """Return `weights` as an (n_bits,) float64 array of numbers ≥ 0, or say what is wrong with it.
+
+    Examples
+    --------
+    >>> check_weights([1, 2], 2)
+    array([1., 2.])
+    """
+    values = np.asarray(weights)
+    if values.shape != (n_bits,) or values.dtype.kind not in "buif":
+        raise InvalidInputError(f"weights must be {n_bits} numbers, one a bit, got {_describe(values)}")
+    w = values.astype(np.float64)
+    wrong = w[~((w >= 0) & (w < np.inf))]
+    if wrong.size:
+        raise InvalidInputError(f"weights must be finite and 0 or more, got {wrong[0]}")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(w.sum()):
+            raise InvalidInputError("weights must have a finite sum, got inf")
+    return w
+
+
+def _describe(values: NDArray[np.generic]) -> str:
+    return f"shape {values.shape}, dtype {values.dtype}"

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from cghash import codes
+from cghash.codes import pack, unpack, weighted_hamming
+from cghash.exceptions import InvalidInputError
+
+bit_matrices = hnp.arrays(
+    np.uint8, st.tuples(st.integers(0, 5), st.integers(0, 40)), elements=st.integers(0, 1)
+)
+
+
+def exact_distances(queries, database, weights):
+    """Sums of the weights of the differing bits, in rational numbers."""
+    w = [Fraction(float(v)) for v in weights]
+    return [
+        [sum((v for v, a, b in zip(w, q, x, strict=True) if a != b), Fraction(0)) for x in database]
+        for q in queries
+    ]
+
+
+@given(bit_matrices)
+def test_unpack_returns_what_pack_was_given(bits):
+    packed = pack(bits)
+    assert packed.shape == (len(bits), -(-bits.shape[1] // 8))
+    np.testing.assert_array_equal(unpack(packed, bits.shape[1]), bits)
+
+
+@given(bit_matrices)
+def test_bit_j_is_in_byte_j_over_8_at_place_j_mod_8(bits):
+    packed = pack(bits)
+    for item, code in zip(bits, packed, strict=True):
+        assert [code[j // 8] >> (j % 8) & 1 for j in range(len(item))] == item.tolist()
+
+
+def test_bits_past_the_last_are_zero():
+    assert pack(np.ones((1, 11)))[0].tolist() == [255, 7]
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int64, np.float32])
+def test_any_dtype_of_0_and_1_packs_alike(dtype):
+    assert pack(np.array([[1, 0, 1]], dtype=dtype)).tolist() == [[5]]
+
+
+def test_distance_worked_by_hand():
+    d = weighted_hamming([[0, 1], [1, 1]], [[0, 1], [1, 0], [0, 0]], [3, 0.25])
+    assert d.tolist() == [[0, 3.25, 0.25], [3, 0.25, 3.25]]
+
+
+def test_whole_weights_give_whole_distances():
+    rng = np.random.default_rng(0)
+    q, x = rng.integers(0, 2, (7, 60)), rng.integers(0, 2, (11, 60))
+    w = rng.integers(0, 100, 60)
+    np.testing.assert_array_equal(weighted_hamming(q, x, w), (q[:, None] != x[None]) @ w)
+
+
+@given(st.data())
+def test_distance_is_the_exact_sum_up_to_half_the_quantum(data):
+    n_bits = data.draw(st.integers(0, 12))
+    shape = st.tuples(st.integers(0, 3), st.just(n_bits))
+    q, x = (data.draw(hnp.arrays(np.uint8, shape, elements=st.integers(0, 1))) for _ in range(2))
+    w = data.draw(hnp.arrays(np.float64, n_bits, elements=st.floats(0, 1e6)))
+    d = weighted_hamming(q, x, w)
+    assert d.shape == (len(q), len(x))
+    for row, exact in zip(d, exact_distances(q, x, w), strict=True):
+        np.testing.assert_allclose(row, [float(e) for e in exact], rtol=0, atol=2e-12 * w.sum())
+
+
+@pytest.mark.parametrize("n_bits", [1, 7, 60, 128])
+def test_equal_codes_get_exactly_equal_distances_wherever_they_stand(n_bits, monkeypatch):
+    rng = np.random.default_rng(n_bits)
+    distinct = rng.integers(0, 2, (5, n_bits))
+    which = rng.integers(0, 5, 1003)
+    queries, w = rng.integers(0, 2, (9, n_bits)), rng.random(n_bits)
+    whole = weighted_hamming(queries, distinct[which], w)
+    np.testing.assert_array_equal(whole, weighted_hamming(queries, distinct, w)[:, which])
+    for row, query in zip(whole, queries, strict=True):  # other shapes, other summation order
+        np.testing.assert_array_equal(row, weighted_hamming(query[None], distinct[which], w)[0])
+    monkeypatch.setattr(codes, "_BLOCK", 17 * max(9, n_bits))
+    np.testing.assert_array_equal(whole, weighted_hamming(queries, distinct[which], w))
+
+
+def test_sums_equal_but_for_rounding_are_equal():
+    assert 0.1 + 0.2 != 0.3
+    d = weighted_hamming([[0, 0, 0]], [[1, 1, 0], [0, 0, 1]], [0.1, 0.2, 0.3])
+    assert d[0, 0] == d[0, 1]
+
+
+def test_distances_further_apart_than_the_quantum_stay_apart():
+    w = [1.0, 1.0 + 1e-11]
+    d = weighted_hamming([[0, 0]], [[1, 0], [0, 1]], w)
+    assert d[0, 0] < d[0, 1]
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
+def test_scale_of_the_weights_does_not_matter(scale):
+    d = weighted_hamming([[0, 0, 0]], [[1, 1, 0], [0, 0, 1]], np.array([1.0, 2.0, 3.0]) * scale)
+    assert d[0, 0] == d[0, 1]
+    np.testing.assert_allclose(d, 3 * scale, rtol=1e-11)
+
+
+def test_weights_of_zero_give_zero():
+    assert weighted_hamming([[0, 1]], [[1, 0]], [0, 0]).tolist() == [[0]]
+
+
+def test_inputs_are_left_as_they_were():
+    q, x, w = np.array([[0, 1]]), np.array([[1, 0]]), np.array([0.3, 0.4])
+    weighted_hamming(q, x, w)
+    assert (q.tolist(), x.tolist(), w.tolist()) == ([[0, 1]], [[1, 0]], [0.3, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: pack([0, 1]), r"bits must be a 2-D array of 0 and 1, got shape \(2,\)"),
+        (lambda: pack([[-1, 1]]), "bits must hold only 0 and 1, got -1"),
+        (lambda: pack([[0.0, np.nan]]), "bits must hold only 0 and 1, got nan"),
+        (lambda: pack([["a"]]), "bits must be a 2-D array of 0 and 1"),
+        (
+            lambda: unpack(np.zeros((1, 2), np.uint8), 8),
+            "codes must have 1 bytes an item for n_bits=8, got 2",
+        ),
+        (lambda: unpack([[1]], 8), "codes must be a 2-D array of uint8, got .* int64"),
+        (lambda: unpack(np.zeros((1, 0), np.uint8), -1), "n_bits must be 0 or more, got -1"),
+        (
+            lambda: weighted_hamming([[0]], [[0, 1]], [1]),
+            "database must have as many bits as queries, 1, got 2",
+        ),
+        (lambda: weighted_hamming([[0]], [[1]], [1, 2]), "weights must be 1 numbers, one a bit, got shape"),
+        (lambda: weighted_hamming([[0]], [[1]], [-1]), "weights must be finite and 0 or more, got -1"),
+        (lambda: weighted_hamming([[0]], [[1]], [np.nan]), "weights must be finite and 0 or more, got nan"),
+        (lambda: weighted_hamming([[0, 0]], [[1, 1]], [1e308, 1e308]), "weights must have a finite sum"),
+        (lambda: weighted_hamming([[0]], [[2]], [1]), "database must hold only 0 and 1, got 2"),
+    ],
+)
+def test_a_bad_argument_is_named(call, message):
+    with pytest.raises(InvalidInputError, match=message):
+        call()
