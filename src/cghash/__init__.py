@@ -1,1 +1,29 @@
 """Learn compact binary codes from relative comparisons, by column generation."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .hasher import CGHash as CGHash
+    from .learning.result import FitResult as FitResult
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "CGHash": ".hasher",
+    "FitResult": ".learning.result",
+}
+__all__ = ["CGHash", "FitResult", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names load on first use, so that `cghash --help` stays quick."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name], __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -177,7 +177,7 @@ class ColumnGeneration:
         solution = self.master.start()
         for j in range(len(state.records)):
             assert state.functions is not None
-            self._append(self.problem.family.training_bits(state.functions.head(j + 1).last()))
+            self._append(self.problem.family.training_bits(state.functions.one(j)))
             if self.master.stateful:
                 solution = self.master.solve(self._cost(), self._upper, np.append(solution.w, 0.0), self.master_tol)
         if state.records and not self.master.stateful:

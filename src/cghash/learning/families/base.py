@@ -34,6 +34,10 @@ class Functions(ABC):
         """The first m functions."""
 
     @abstractmethod
+    def one(self, j: int) -> Self:
+        """Function j alone."""
+
+    @abstractmethod
     def joined(self, other: Self) -> Self:
         """These functions, then the other's."""
 

@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 
 from ..pricing import SignedPairs
 from .features import Features
+from .minorize import Signs, minorize_maximize, signs
 
 Direction = tuple[NDArray[np.float64], float]  # v (d,), b
 
@@ -49,8 +50,9 @@ class ProjectionPricing:
     refined: bool
     n_draws: int = 16
     max_iter: int = 30
-    ridge: float = 1e-2
-    n_polish: int = 30
+    ridge: float = 1e-3  # of the mean eigenvalue of ZᵀZ
+    n_starts: int = 2
+    n_power: int = 5
 
     def __post_init__(self) -> None:
         self._factor: Any = None
@@ -59,13 +61,10 @@ class ProjectionPricing:
         """Directions worth a look, the number of evaluations, and the bytes of features that they read."""
         live = self.Z.take(pairs.items)
         relaxed = RelaxedGain(live, pairs)
-        starts = [self._best_draw(live, pairs, rng)]
+        found = [self._climb(relaxed, self._best_draw(live, pairs, rng))]
         if self.refined:
-            starts.append(self._ridge_start(live, pairs, starts[0]))
-        climbed = [self._climb(relaxed, start) for start in starts]
-        found = list(climbed)
-        if self.refined:
-            found += [self._polish(live, pairs, direction) for direction in climbed]
+            for _ in range(self.n_starts):
+                found += self._polish(relaxed, self._leading(relaxed, rng))
         return found, relaxed.n_evaluations, 2 * relaxed.n_evaluations * live.n_bytes
 
     def _best_draw(self, live: Features, pairs: SignedPairs, rng: np.random.Generator) -> Direction:
@@ -76,19 +75,40 @@ class ProjectionPricing:
         return V[:, best].astype(np.float64), float(b[best])
 
     def _climb(self, relaxed: RelaxedGain, start: Direction) -> Direction:
+        """L-BFGS on the relaxed gain (eq. 15)."""
         options = {"maxiter": self.max_iter, "maxcor": 10}
         x = minimize(relaxed, np.append(*start), jac=True, method="L-BFGS-B", options=options).x
         return x[:-1], float(x[-1])
 
-    def _ridge_start(self, live: Features, pairs: SignedPairs, start: Direction) -> Direction:
-        raise NotImplementedError
+    def _leading(self, relaxed: RelaxedGain, rng: np.random.Generator) -> Signs:
+        """Signs along the leading generalised eigenvector of (ZᵀLZ, ZᵀZ), by power steps from a random one."""
+        values = relaxed.Z.dot(rng.standard_normal(self.Z.shape[1]).astype(np.float32))
+        for _ in range(self.n_power):
+            values = values / np.sqrt(np.mean(values**2) + np.finfo(np.float32).tiny)
+            v, b = self._regress(relaxed, relaxed.pairs.laplacian(values))
+            values = relaxed.Z.dot(v.astype(np.float32)) + np.float32(b)
+        return signs(values)
 
-    def _polish(self, live: Features, pairs: SignedPairs, start: Direction) -> Direction:
-        raise NotImplementedError
+    def _polish(self, relaxed: RelaxedGain, start: Signs) -> list[Direction]:
+        """Minorise–maximise on the true gain, each step a ridge regression."""
 
-    def _solve_ridge(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
+        def train(labels: NDArray[np.bool_], weights: NDArray[np.float64]) -> tuple[Direction, Signs]:
+            direction = self._regress(relaxed, np.where(labels, weights, -weights).astype(np.float32))
+            return direction, signs(relaxed.Z.dot(direction[0].astype(np.float32)) + np.float32(direction[1]))
+
+        return [direction for direction, _ in minorize_maximize(relaxed.pairs, start, train)[-1:]]
+
+    def _regress(self, relaxed: RelaxedGain, target: NDArray[np.float32]) -> Direction:
+        """The hyperplane that fits a target (n_live,) best, other items having the target 0; Z is centred."""
+        relaxed.n_evaluations += 1
+        right = relaxed.Z.tdot(target).astype(np.float64)
+        scale = float(np.abs(target).mean()) or 1.0
+        v = scipy.linalg.cho_solve(self._gram_factor(), right) / scale
+        return v, float(target.sum()) / (self.Z.shape[0] * scale)
+
+    def _gram_factor(self) -> Any:
         if self._factor is None:
             gram = self.Z.gram()
             gram[np.diag_indices_from(gram)] += self.ridge * np.trace(gram) / len(gram) + 1e-12
             self._factor = scipy.linalg.cho_factor(gram, overwrite_a=True)
-        return scipy.linalg.cho_solve(self._factor, r)  # type: ignore[no-any-return]
+        return self._factor

@@ -1,0 +1,87 @@
+"""Checkpoints of a fit: what Algorithm 1 knows after each column, and whose fit it is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import storage
+from .exceptions import InvalidInputError
+from .learning.column_generation import Problem, State
+from .learning.families import functions_class
+from .learning.result import ColumnRecord
+
+KIND, VERSION = "cghash-checkpoint", 1
+
+
+class Checkpoint:
+    """Writes a fit's state after each column and finds it again; a path of None does nothing."""
+
+    def __init__(self, path: str | os.PathLike[str] | None) -> None:
+        self.path = None if path is None else Path(path)
+        self._stored: tuple[storage.Arrays, dict[str, Any]] | None = None
+        if self.path is not None:
+            if not self.path.parent.is_dir():
+                raise InvalidInputError(f"checkpoint must lie in a folder that exists, got {os.fspath(self.path)!r}")
+            if self.path.exists():
+                self._stored = storage.load(self.path, KIND, VERSION)
+
+    def seed(self, drawn: int, fixed: bool) -> int:
+        """The seed of the fit: the stored one goes on, unless the caller fixed another."""
+        if self._stored is None or fixed:
+            return drawn
+        return int(self._stored[1]["seed"])
+
+    def begin(self, fingerprint: str, seed: int, n_bits: int) -> State:
+        """The state to go on from, which is empty for a new fit."""
+        self._fingerprint, self._seed = fingerprint, seed
+        if self._stored is None:
+            return State()
+        arrays, about = self._stored
+        if about["fingerprint"] != fingerprint:
+            raise InvalidInputError(
+                f"checkpoint {os.fspath(self.path or '')!r} belongs to another fit (its data, comparisons or parameters "
+                "differ); remove it or name another path"
+            )
+        return _state(arrays, about, n_bits)
+
+    def write(self, state: State) -> None:
+        if self.path is None or state.functions is None:
+            return
+        arrays = {f"functions.{name}": array for name, array in state.functions.arrays().items()}
+        arrays["weights"] = np.concatenate(state.weights)
+        about = {
+            "fingerprint": self._fingerprint,
+            "seed": self._seed,
+            "family": state.functions.family,
+            "records": [vars(record) for record in state.records],
+        }
+        storage.save(self.path, KIND, VERSION, arrays, about)
+
+
+def _state(arrays: storage.Arrays, about: dict[str, Any], n_bits: int) -> State:
+    inside = {name.removeprefix("functions."): a for name, a in arrays.items() if name.startswith("functions.")}
+    functions = functions_class(about["family"]).from_arrays(inside)
+    n = min(len(functions), n_bits)
+    return State(
+        functions.head(n), weights_path(arrays["weights"], n), [ColumnRecord(**r) for r in about["records"][:n]]
+    )
+
+
+def weights_path(flat: np.ndarray[Any, np.dtype[np.float64]], n: int) -> list[Any]:
+    """The weights after columns 1, 2, …, n, which are stored one behind the other."""
+    starts = np.cumsum(np.arange(n + 1))
+    return [flat[starts[j] : starts[j + 1]].copy() for j in range(n)]
+
+
+def fingerprint_of(X: Any, problem: Problem, parameters: dict[str, Any]) -> str:
+    """What makes two fits the same: data, comparisons and the parameters that change the outcome."""
+    t = problem.triplets
+    data = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
+    words = np.frombuffer(repr(sorted(parameters.items())).encode(), np.uint8)
+    return storage.digest(
+        [*data, t.anchors, t.near, t.near_ptr, t.far, t.far_ptr, t.weights, problem.regularizer.duplets, words]
+    )

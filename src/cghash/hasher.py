@@ -1,0 +1,296 @@
+"""CGHash, the estimator: parameters in, binary codes out."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import _validation as check
+from ._kernels import n_threads
+from ._progress import FitProgress
+from .checkpoints import Checkpoint, fingerprint_of
+from .codes import pack
+from .exceptions import FewerBitsWarning, InvalidInputError
+from .learning import supervision
+from .learning.column_generation import ColumnGeneration, Problem, State
+from .learning.columns import Columns
+from .learning.families import Family, family_of
+from .learning.losses import LOSSES, loss_of
+from .learning.regularizers import regularizer_of
+from .learning.result import FitResult
+from .learning.triplets import TripletSet, from_rows
+
+METHODS = ("refined", "paper")
+DEFAULT_C = {"l1": 1e-2, "linf": 0.1}
+
+
+class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn binary codes from relative comparisons, by column generation.
+
+    Parameters
+    ----------
+    n_bits : int, default=64
+        ℓ, how many hash functions to learn at most.
+    loss : {"squared_hinge", "hinge", "logistic", "exponential"} or object, default="squared_hinge"
+        Convex loss of a triplet's margin; an object needs the methods `value`, `derivative` and `conjugate`.
+    regularizer : {"l1", "linf"}, default="l1"
+        Norm of the weights. Duplets turn l1 into a weighted l1.
+    C : float, default=None
+        Weight of the l1 norm against the mean loss of the triplets, or, under linf, the largest weight C′ that a bit may
+        have. None is 0.01 under l1 and 0.1 under linf.
+    hash_function : {"linear", "stump", "tree", "rbf"} or classifier, default="linear"
+        Family of the hash functions; a classifier must take `sample_weight`.
+    sampling : {"mixed", "neighbors", "classes"}, default="mixed"
+        Which triplets labels make: the K nearest relevant × the K nearest irrelevant items, as in the paper
+        ("neighbors"), K × K drawn from whole classes ("classes"), or both ("mixed"). Without labels: each item's K
+        nearest against the next K, against K drawn from the rest, or both.
+    n_neighbors : int, default=10
+        K.
+    method : {"refined", "paper"}, default="refined"
+        How hash functions are searched for; "paper" switches every later improvement off.
+    tol : float, default=1e-6
+        A violation up to this counts as optimal.
+    time_limit : float, default=None
+        Seconds after which no further bit is begun.
+    checkpoint : path, default=None
+        File that holds the state after each bit; the same call after a kill goes on from it.
+    n_jobs : int, default=None
+        Threads of the kernels; None and -1 are all cores.
+    random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+        1 shows progress on stderr, 2 a line for each bit.
+
+    Attributes
+    ----------
+    functions_ : the learned hash functions
+    weights_ : (n_bits_,) weight of each bit in the distance
+    weights_path_ : list of (j,) weights after each column
+    n_bits_ : int, bits that were learned
+    result_ : FitResult, how the fit went and what it proves
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = CGHash(n_bits=16, random_state=0).fit(X[:500], y[:500])
+    >>> model.encode(X[500:]).shape
+    (1297, 2)
+    """
+
+    def __init__(
+        self,
+        n_bits: int = 64,
+        *,
+        loss: Any = "squared_hinge",
+        regularizer: str = "l1",
+        C: float | None = None,
+        hash_function: Any = "linear",
+        sampling: str = "mixed",
+        n_neighbors: int = 10,
+        method: str = "refined",
+        tol: float = 1e-6,
+        time_limit: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_bits = n_bits
+        self.loss = loss
+        self.regularizer = regularizer
+        self.C = C
+        self.hash_function = hash_function
+        self.sampling = sampling
+        self.n_neighbors = n_neighbors
+        self.method = method
+        self.tol = tol
+        self.time_limit = time_limit
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any = None, *, triplets: Any = None, triplet_weights: Any = None, duplets: Any = None
+    ) -> Self:
+        """Learn hash functions and weights.
+
+        Parameters
+        ----------
+        X : (n, d) items; dense, or CSR for linear functions
+        y : (n,) labels or (n, L) multi-label indicator matrix, optional
+            Without y and triplets, an item's Euclidean neighbours are its relevant items.
+        triplets : (t, 3) int row numbers, optional
+            Comparisons (anchor, near, far): the anchor is nearer to `near` than to `far`.
+        triplet_weights : (t,) non-negative, optional
+        duplets : (k, 2) int row numbers, optional
+            Pairs that should get near codes.
+        """
+        self._check_parameters()
+        X = self._validated(X, reset=True)
+        saved = Checkpoint(self.checkpoint)
+        drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = saved.seed(drawn, fixed=self.random_state is not None)
+        problem = self._problem(X, self._triplets(X, y, triplets, triplet_weights, seed), duplets)
+        problem.family.prepare(X, np.random.default_rng([seed, 2**31]), n_threads(self.n_jobs))
+        state = saved.begin(fingerprint_of(X, problem, self._deciding()), seed, self.n_bits) if self.checkpoint else State()
+        with FitProgress(self.n_bits, self.verbose) as progress:
+
+            def after_column(state: State) -> None:
+                saved.write(state)
+                progress(state)
+
+            result = self._algorithm(problem, seed).run(state, after_column)
+        self._keep(state, result)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.uint8]:
+        """The bits (n, n_bits_) of items, as 0 and 1."""
+        check_is_fitted(self)
+        return self.functions_.bits(self._validated(X, reset=False)).astype(np.uint8)
+
+    def encode(self, X: Any) -> NDArray[np.uint8]:
+        """The packed codes (n, ⌈n_bits_ / 8⌉) of items, little-endian."""
+        return pack(self.transform(X))
+
+    def score(self, X: Any, y: Any = None, *, triplets: Any = None, triplet_weights: Any = None) -> float:
+        """Share of triplets over X that the learned distance satisfies; triplets as in `fit`."""
+        check_is_fitted(self)
+        bits = self.transform(X)
+        X = self._validated(X, reset=False)
+        comparisons = self._triplets(X, y, triplets, triplet_weights, seed=0)
+        columns = Columns(comparisons, LOSSES["hinge"], n_threads(self.n_jobs), self.n_bits_)
+        for column in bits.T:
+            columns.append(column.astype(bool))
+        return columns.counts(columns.distances(self.weights_))[0]
+
+    def truncate(self, m: int) -> Self:
+        """The model of the first m bits, with the weights that they had then."""
+        check_is_fitted(self)
+        if check.check_whole(m, 1, "m") > self.n_bits_:
+            raise InvalidInputError(f"m must be at most n_bits_ = {self.n_bits_}, got {m}")
+        shorter = copy(self)
+        columns = self.result_.columns[:m]
+        zeros = int(np.sum(self.weights_path_[m - 1] <= 0))
+        values = {**vars(self.result_), "columns": columns, "zero_weights": zeros}
+        if m < self.n_bits_:
+            values |= {"status": "n_bits", "final_violation": float("nan")}
+        shorter._keep(State(self.functions_.head(m), self.weights_path_[:m], columns), FitResult(**values), quiet=True)
+        return shorter
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that loads without unpickling anything."""
+        from .model_files import save_model
+
+        check_is_fitted(self)
+        save_model(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model that `save` wrote."""
+        from .model_files import load_model
+
+        return load_model(cls, path)
+
+    # How the parts are put together
+
+    def _check_parameters(self) -> None:
+        check.check_whole(self.n_bits, 1, "n_bits")
+        check.check_whole(self.n_neighbors, 1, "n_neighbors")
+        check.check_choice(self.sampling, supervision.SAMPLINGS, "sampling")
+        check.check_choice(self.method, METHODS, "method")
+        check.check_positive(self.tol, "tol", zero=True)
+        if self.time_limit is not None:
+            check.check_positive(self.time_limit, "time_limit", zero=True)
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, int | np.integer) or self.n_jobs == 0):
+            raise InvalidInputError(f"n_jobs must be None or a whole number other than 0, got {self.n_jobs!r}")
+        loss_of(self.loss)
+        regularizer_of(self.regularizer, self._C(), None)
+        if self.checkpoint is not None and not isinstance(self.hash_function, str):
+            self._check_savable()
+
+    def _check_savable(self) -> None:
+        from sklearn.tree import DecisionTreeClassifier
+
+        if type(self.hash_function) is not DecisionTreeClassifier:
+            raise InvalidInputError("checkpoint cannot hold arbitrary classifiers; use a named family or no checkpoint")
+
+    def _C(self) -> float:
+        if self.C is None:
+            return DEFAULT_C.get(self.regularizer, 1.0)
+        return check.check_positive(self.C, "C")
+
+    def _validated(self, X: Any, reset: bool) -> Any:
+        sparse = "csr" if self.hash_function == "linear" else False
+        least = 2 if reset else 1
+        return validate_data(
+            self, X, reset=reset, accept_sparse=sparse, dtype=[np.float64, np.float32], ensure_min_samples=least
+        )
+
+    def _triplets(self, X: Any, y: Any, triplets: Any, weights: Any, seed: int) -> TripletSet:
+        if triplets is not None:
+            if y is not None:
+                raise InvalidInputError("y and triplets must not both be given: labels make triplets of their own")
+            return from_rows(triplets, X.shape[0], weights)
+        if weights is not None:
+            raise InvalidInputError("triplet_weights must come with triplets")
+        rng = np.random.default_rng([seed, 2**31 + 1])
+        how = (self.sampling, self.n_neighbors, rng, n_threads(self.n_jobs))
+        if y is None:
+            return supervision.from_neighbors(X, *how)
+        relevance = supervision.relevance_of(y)
+        if relevance.shape[0] != X.shape[0]:
+            raise InvalidInputError(f"y must have one entry for each of {X.shape[0]} items, got {relevance.shape[0]}")
+        return supervision.from_labels(X, relevance, *how)
+
+    def _problem(self, X: Any, triplets: TripletSet, duplets: Any) -> Problem:
+        pairs = None if duplets is None else check.check_rows(duplets, 2, X.shape[0], "duplets", "two items")
+        regularizer = regularizer_of(self.regularizer, self._C(), pairs)
+        return Problem(triplets, loss_of(self.loss), regularizer, self._family())
+
+    def _family(self) -> Family:
+        return family_of(self.hash_function, refined=self.method == "refined")
+
+    def _algorithm(self, problem: Problem, seed: int) -> ColumnGeneration:
+        return ColumnGeneration(
+            problem,
+            self.n_bits,
+            tol=self.tol,
+            seed=seed,
+            time_limit=np.inf if self.time_limit is None else self.time_limit,
+            n_threads=n_threads(self.n_jobs),
+        )
+
+    def _deciding(self) -> dict[str, Any]:
+        """The parameters that decide which codes come out."""
+        free = ("n_bits", "time_limit", "checkpoint", "n_jobs", "verbose", "random_state")
+        return {name: repr(value) for name, value in self.get_params(deep=False).items() if name not in free}
+
+    def _keep(self, state: State, result: FitResult, quiet: bool = False) -> None:
+        assert state.functions is not None
+        self.functions_ = state.functions
+        self.weights_path_ = state.weights
+        self.weights_ = state.weights[-1]
+        self.n_bits_ = self._n_features_out = len(state.functions)
+        self.result_ = result
+        if self.n_bits_ < self.n_bits and result.status in ("optimal", "no_function") and not quiet:
+            warnings.warn(
+                f"learned {self.n_bits_} bits of the {self.n_bits} asked for: {result.message}. "
+                "A smaller C, more triplets (n_neighbors) or a richer hash_function gives more bits",
+                FewerBitsWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.hash_function == "linear"
+        tags.transformer_tags.preserves_dtype = []
+        return tags

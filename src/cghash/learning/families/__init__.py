@@ -1,0 +1,58 @@
+"""Hash families: parameters → bits, and how each is priced.
+
+| name         | functions                          | priced                                       |
+|--------------|------------------------------------|----------------------------------------------|
+| `linear`     | hyperplanes                        | tanh relaxation; refined: eigenvector, ridge |
+| `rbf`        | hyperplanes over Gaussian bumps    | as linear                                    |
+| `stump`      | one feature against a threshold    | exhaustively, exactly                        |
+| `tree`       | decision trees                     | minorise–maximise                            |
+| a classifier | whatever it can learn              | minorise–maximise                            |
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...exceptions import InvalidInputError
+from .base import Family, Functions, Priced
+from .classifier import ClassifierFamily, ClassifierFunctions
+from .linear import LinearFamily, LinearFunctions
+from .rbf import RBFFamily, RBFFunctions
+from .tree import TreeFamily, TreeFunctions
+
+__all__ = ["FAMILIES", "Family", "Functions", "Priced", "family_of", "functions_class"]
+
+FAMILIES = ("linear", "stump", "tree", "rbf")
+_FUNCTIONS: tuple[type[Functions], ...] = (LinearFunctions, RBFFunctions, TreeFunctions, ClassifierFunctions)
+
+
+def family_of(hash_function: Any, refined: bool) -> Family:
+    """The family that the parameter `hash_function` means."""
+    from sklearn.base import is_classifier
+    from sklearn.tree import DecisionTreeClassifier
+
+    if isinstance(hash_function, str):
+        if hash_function == "linear":
+            return LinearFamily(refined)
+        if hash_function == "rbf":
+            return RBFFamily(refined)
+        if hash_function == "tree":
+            return TreeFamily()
+        raise InvalidInputError(
+            f"hash_function must be one of {list(FAMILIES)} or a classifier, got {hash_function!r}"
+        )
+    if type(hash_function) is DecisionTreeClassifier:
+        return TreeFamily(hash_function)
+    if isinstance(hash_function, type) or not is_classifier(hash_function):
+        raise InvalidInputError(
+            f"hash_function must be one of {list(FAMILIES)} or a classifier object, got {hash_function!r}"
+        )
+    return ClassifierFamily(hash_function)
+
+
+def functions_class(name: str) -> type[Functions]:
+    """The class of functions of a family's name, as model files give it."""
+    for kind in _FUNCTIONS:
+        if kind.family == name:
+            return kind
+    raise InvalidInputError(f"family must be one of {[kind.family for kind in _FUNCTIONS]}, got {name!r}")

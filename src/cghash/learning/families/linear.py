@@ -1,0 +1,64 @@
+"""Linear hash functions h(x) = [x·coef + intercept > 0] (eq. 14 before its relaxation)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ...exceptions import FormatError
+from ..pricing import SignedPairs
+from .arrays import ArrayFunctions
+from .base import Bits, Family, Functions, Priced, ranked, rows_in_blocks
+from .features import fit_scaler, standardized
+from .projection import Direction, ProjectionPricing
+
+
+@dataclass(frozen=True)
+class LinearFunctions(ArrayFunctions):
+    """Hyperplanes in the units of the input."""
+
+    family: ClassVar[str] = "linear"
+    coef: NDArray[np.float64]  # (ℓ, d)
+    intercept: NDArray[np.float64]  # (ℓ,)
+
+    def bits(self, X: Any) -> Bits:
+        out = np.empty((X.shape[0], len(self)), dtype=bool)
+        # float32 items stay float32, so that a large memory-mapped X is never copied whole
+        dtype = np.float32 if X.dtype == np.float32 and not sp.issparse(X) else np.float64
+        coef, intercept = self.coef.T.astype(dtype), self.intercept.astype(dtype)
+        for rows in rows_in_blocks(X.shape[0]):
+            out[rows] = X[rows] @ coef + intercept > 0
+        return out
+
+    def check(self) -> None:
+        if self.coef.ndim != 2 or self.intercept.ndim != 1:
+            raise FormatError("linear functions must have coef (ℓ, d) and intercept (ℓ,)")
+
+
+class LinearFamily(Family):
+    """All hyperplanes, searched by the tanh relaxation and, refined, by more (projection.py)."""
+
+    def __init__(self, refined: bool) -> None:
+        self.refined = refined
+
+    def prepare(self, X: Any, rng: np.random.Generator, n_threads: int) -> None:
+        self.X = X
+        self.scaler = fit_scaler(X)
+        self.pricing = ProjectionPricing(standardized(X, self.scaler), self.refined)
+
+    def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
+        directions, evaluations, n_bytes = self.pricing.search(pairs, rng)
+        functions = [self._function(direction) for direction in directions]
+        found = [(function, self.training_bits(function)) for function in functions]
+        return ranked(pairs, found, n_evaluations=evaluations, bytes_read=n_bytes)
+
+    def training_bits(self, function: Functions) -> Bits:
+        return function.bits(self.X)[:, 0]
+
+    def _function(self, direction: Direction) -> LinearFunctions:
+        coef, intercept = self.scaler.to_input(*direction)
+        return LinearFunctions(coef[None, :], np.array([intercept]))

@@ -1,0 +1,91 @@
+"""RBF hash functions h(x) = [Σ_k coef_k·exp(−γ‖x − landmark_k‖²) + intercept > 0]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...exceptions import FormatError
+from ..pricing import SignedPairs
+from .arrays import ArrayFunctions
+from .base import Bits, Family, Functions, Priced, ranked, rows_in_blocks
+from .features import Features
+from .projection import ProjectionPricing
+
+
+@dataclass(frozen=True)
+class RBFFunctions(ArrayFunctions):
+    """Weighted sums of Gaussian bumps around common landmarks."""
+
+    family: ClassVar[str] = "rbf"
+    shared = ("landmarks", "gamma")
+    coef: NDArray[np.float64]  # (ℓ, m)
+    intercept: NDArray[np.float64]  # (ℓ,)
+    landmarks: NDArray[np.float64]  # (m, d)
+    gamma: NDArray[np.float64]  # (1,)
+
+    def bits(self, X: Any) -> Bits:
+        out = np.empty((X.shape[0], len(self)), dtype=bool)
+        for rows in rows_in_blocks(X.shape[0]):
+            out[rows] = self._bits_of(bumps(X[rows], self.landmarks, float(self.gamma[0])))
+        return out
+
+    def _bits_of(self, features: NDArray[np.float32]) -> Bits:
+        values = features @ self.coef.T.astype(np.float32) + self.intercept.astype(np.float32)
+        return np.asarray(values > 0)
+
+    def check(self) -> None:
+        if self.coef.ndim != 2 or self.landmarks.ndim != 2 or self.coef.shape[1] != len(self.landmarks):
+            raise FormatError("rbf functions must have coef (ℓ, m) for landmarks (m, d)")
+        if self.gamma.shape != (1,) or self.gamma[0] <= 0:
+            raise FormatError("rbf functions must have one positive gamma")
+
+
+def squared_distances(X: Any, landmarks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """‖x − landmark‖² (n, m), centred on the landmarks so that large offsets do not cancel."""
+    centre = landmarks.mean(axis=0)
+    A, B = X - centre, landmarks - centre
+    square = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1) - 2.0 * A @ B.T
+    return np.maximum(square, 0.0)
+
+
+def bumps(X: Any, landmarks: NDArray[np.float64], gamma: float) -> NDArray[np.float32]:
+    """exp(−γ‖x − landmark‖²) (n, m)."""
+    return np.exp(-gamma * squared_distances(X, landmarks)).astype(np.float32)
+
+
+class RBFFamily(Family):
+    """RBF functions over `n_landmarks` training items, the width being the mean squared distance to them."""
+
+    def __init__(self, refined: bool, n_landmarks: int = 1000, width: float = 0.5) -> None:
+        self.refined, self.n_landmarks, self.width = refined, n_landmarks, width
+
+    def prepare(self, X: Any, rng: np.random.Generator, n_threads: int) -> None:
+        chosen = np.sort(rng.choice(len(X), min(self.n_landmarks, len(X)), replace=False))
+        self.landmarks = np.asarray(X[chosen], dtype=np.float64)
+        sample = X[np.sort(rng.choice(len(X), min(2000, len(X)), replace=False))]
+        spread = float(np.mean(squared_distances(sample, self.landmarks)))
+        self.gamma = 0.5 / max(self.width * spread, np.finfo(np.float64).tiny)
+        self.raw = np.concatenate([bumps(X[rows], self.landmarks, self.gamma) for rows in rows_in_blocks(len(X))])
+        self.mean = self.raw.mean(axis=0, dtype=np.float64)
+        self.size = float(np.sqrt(np.mean(np.sum((self.raw - self.mean) ** 2, axis=1)))) or 1.0
+        features = Features(((self.raw - self.mean) / self.size).astype(np.float32))
+        self.pricing = ProjectionPricing(features, self.refined)
+
+    def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
+        directions, evaluations, n_bytes = self.pricing.search(pairs, rng)
+        functions = [self._function(v, b) for v, b in directions]
+        found = [(function, self.training_bits(function)) for function in functions]
+        return ranked(pairs, found, n_evaluations=evaluations, bytes_read=n_bytes)
+
+    def training_bits(self, function: Functions) -> Bits:
+        assert isinstance(function, RBFFunctions)
+        return function._bits_of(self.raw)[:, 0]
+
+    def _function(self, v: NDArray[np.float64], b: float) -> RBFFunctions:
+        coef = v / self.size
+        intercept = b - float(self.mean @ coef)
+        return RBFFunctions(coef[None, :], np.array([intercept]), self.landmarks, np.array([self.gamma]))

@@ -1,0 +1,94 @@
+"""Decision trees as hash functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.tree import DecisionTreeClassifier
+
+from ...exceptions import FormatError
+from .arrays import ArrayFunctions
+from .base import Bits, Functions
+from .classifier import ClassifierFamily
+
+
+@dataclass(frozen=True)
+class TreeFunctions(ArrayFunctions):
+    """Trees as arrays of nodes, all padded to the same number; node 0 is the root, a leaf is its own child.
+
+    An item goes left where float32(x[feature]) ≤ threshold, as scikit-learn's trees decide.
+    """
+
+    family: ClassVar[str] = "tree"
+    feature: NDArray[np.int32]  # (ℓ, nodes)
+    threshold: NDArray[np.float64]  # (ℓ, nodes)
+    left: NDArray[np.int32]  # (ℓ, nodes)
+    right: NDArray[np.int32]  # (ℓ, nodes)
+    answer: NDArray[np.uint8]  # (ℓ, nodes)
+
+    def bits(self, X: Any) -> Bits:
+        X32 = np.asarray(X, dtype=np.float32)
+        out = np.empty((X.shape[0], len(self)), dtype=bool)
+        rows = np.arange(X.shape[0])
+        for j in range(len(self)):
+            node = np.zeros(X.shape[0], dtype=np.int32)
+            while True:
+                goes_left = X32[rows, self.feature[j, node]] <= self.threshold[j, node]
+                following = np.where(goes_left, self.left[j, node], self.right[j, node])
+                if np.array_equal(following, node):
+                    break
+                node = following
+            out[:, j] = self.answer[j, node] > 0
+        return out
+
+    def joined(self, other: Self) -> Self:
+        nodes = max(self.feature.shape[1], other.feature.shape[1])
+        return super(TreeFunctions, self._padded(nodes)).joined(other._padded(nodes))
+
+    def _padded(self, nodes: int) -> Self:
+        missing = nodes - self.feature.shape[1]
+        return type(self)(*(np.pad(a, ((0, 0), (0, missing))) for a in self.arrays().values()))
+
+    def check(self) -> None:
+        if any(a.ndim != 2 or a.shape != self.feature.shape for a in self.arrays().values()):
+            raise FormatError("the arrays of tree functions must all have shape (ℓ, nodes)")
+        nodes = self.feature.shape[1]
+        here = np.arange(nodes)
+        for child in (self.left, self.right):
+            if np.any(child < 0) or np.any(child >= nodes):
+                raise FormatError("tree functions name nodes that are not there")
+        # children come after their parent, except for leaves and padding, which stand still: no walk can go round
+        stands = (self.left == here) & (self.right == here) | (self.left == 0) & (self.right == 0) & (here > 0)
+        if np.any(~stands & ((self.left <= here) | (self.right <= here))) or np.any(self.feature < 0):
+            raise FormatError("tree functions hold a walk that never ends")
+
+
+def tree_functions(tree: Any, positive: int) -> TreeFunctions:
+    """One function from a fitted scikit-learn tree; `positive` is the column of the class that means bit 1."""
+    leaf = tree.children_left < 0
+    here = np.arange(tree.node_count)
+    share = tree.value[:, 0, :]
+    answer = share[:, positive] > share.sum(axis=1) / 2
+    return TreeFunctions(
+        np.where(leaf, 0, tree.feature).astype(np.int32)[None],
+        np.where(leaf, 0.0, tree.threshold)[None],
+        np.where(leaf, here, tree.children_left).astype(np.int32)[None],
+        np.where(leaf, here, tree.children_right).astype(np.int32)[None],
+        answer.astype(np.uint8)[None],
+    )
+
+
+class TreeFamily(ClassifierFamily):
+    """Decision trees, searched by minorise–maximise; grown as `template` says."""
+
+    def __init__(self, template: DecisionTreeClassifier | None = None) -> None:
+        super().__init__(DecisionTreeClassifier(max_depth=4) if template is None else template)
+
+    def fit_one(self, X: Any, labels: Bits, weights: NDArray[np.float64], seed: int) -> Functions:
+        tree = clone(self.classifier).set_params(random_state=seed)
+        tree.fit(X, labels.astype(np.int8), sample_weight=weights)
+        return tree_functions(tree.tree_, positive=1)

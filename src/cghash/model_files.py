@@ -1,0 +1,72 @@
+"""Models as files (storage.py): parameters, functions, weights path and the training summary."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+
+from . import storage
+from .checkpoints import weights_path
+from .exceptions import CGHashWarning, FormatError, InvalidInputError
+from .learning.column_generation import State
+from .learning.families import functions_class
+from .learning.result import FitResult
+
+KIND, VERSION = "cghash-model", 1
+
+
+def save_model(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted CGHash."""
+    arrays = {f"functions.{name}": array for name, array in model.functions_.arrays().items()}
+    arrays["weights"] = np.concatenate(model.weights_path_)
+    about = {
+        "parameters": _plain_parameters(model),
+        "family": model.functions_.family,
+        "n_features_in": int(model.n_features_in_),
+        "feature_names_in": [str(name) for name in getattr(model, "feature_names_in_", [])],
+        "result": model.result_.to_dict(),
+    }
+    storage.save(path, KIND, VERSION, arrays, about)
+
+
+def load_model(cls: type, path: str | os.PathLike[str]) -> Any:
+    """Read a fitted CGHash; FormatError when the file is not one."""
+    arrays, about = storage.load(path, KIND, VERSION)
+    try:
+        model = cls(**about["parameters"])
+        inside = {name.removeprefix("functions."): a for name, a in arrays.items() if name.startswith("functions.")}
+        functions = functions_class(about["family"]).from_arrays(inside)
+        model.n_features_in_ = int(about["n_features_in"])
+        if about["feature_names_in"]:
+            model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
+        result = FitResult.from_dict(about["result"])
+        weights = weights_path(arrays["weights"], len(functions))
+    except (KeyError, TypeError, AttributeError, InvalidInputError) as error:
+        raise FormatError(f"{path} is a cghash model, but its parts do not fit together: {error}") from error
+    if not weights or weights[-1].shape != (len(functions),) or any(np.any(~(w >= 0)) for w in weights):
+        raise FormatError(f"{path} must hold a weight of at least 0 for each of its {len(functions)} bits")
+    model._keep(State(functions, weights, result.columns), result, quiet=True)
+    return model
+
+
+def _plain_parameters(model: Any) -> dict[str, Any]:
+    """The constructor's parameters that JSON can hold; others fall back to their defaults, with a warning."""
+    plain = {}
+    for name, value in model.get_params(deep=False).items():
+        value = os.fspath(value) if isinstance(value, os.PathLike) else value
+        value = value.item() if isinstance(value, np.generic) else value
+        if isinstance(value, str | int | float | bool | None):
+            plain[name] = value
+        else:
+            warnings.warn(
+                f"parameter {name}={value!r} is not stored: the loaded model encodes the same, but a new fit of it would use "
+                "the default",
+                CGHashWarning,
+                stacklevel=4,
+            )
+    json.dumps(plain)
+    return plain
