@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .pairs import PairTable
+from .stumps import StumpRanks
 
-__all__ = ["PairTable", "instruction_set"]
+__all__ = ["PairTable", "StumpRanks", "instruction_set"]
 
 
 def instruction_set() -> str:
