@@ -1,0 +1,1 @@
+"""Families of hash functions: parameters → bits, and how each is priced."""
