@@ -11,6 +11,8 @@
 namespace nb = nanobind;
 using namespace cghash;
 
+void bind_stumps(nb::module_& m);
+
 namespace {
 
 template <class T> using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -112,4 +114,5 @@ NB_MODULE(_native, m) {
     });
     m.def("choose_instruction_set", &choose_kernels);
     bind_pair_table(m);
+    bind_stumps(m);
 }

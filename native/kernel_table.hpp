@@ -19,12 +19,34 @@ struct Tile {
     const double* block_weight;        // (n_blocks,)
 };
 
+// One end of a pair slot as its other end sees it.
+struct SlotEnd {
+    double s;
+    std::int32_t item;
+};
+
+// A block of features that are swept together, and the items that have a live slot.
+struct StumpBlock {
+    int n_features;                // at most stump_lanes of the ranks' type
+    std::int64_t n_items;
+    const std::int32_t* item;      // (n_items,)
+    const std::int64_t* first;     // (n_items + 1,) where each item's slot ends begin
+    const SlotEnd* ends;           // followed by stump_padding ends that may be prefetched
+    double* const* delta;          // (n_features,) one table over ranks each
+};
+// Features in a block: enough to share a load and a loop, few enough for their delta tables to stay in cache.
+template <class T> constexpr int stump_lanes = sizeof(T) == 4 ? 8 : 16;
+constexpr std::int64_t stump_padding = 16;
+
 struct KernelTable {
     const char* name;
     void (*tile_distances)(const Tile&, const double* w, int n_columns, double* D);
     void (*tile_adjoint)(const Tile&, const double* q, int n_columns, double* g);
     double (*tile_loss)(const Tile&, Loss, double* D, double* q);
     void (*tile_counts)(const Tile&, const double* D, double low, double high, double& share, std::int64_t& live);
+    void (*stump_deltas_8)(const StumpBlock&, const std::uint8_t* ranks);
+    void (*stump_deltas_16)(const StumpBlock&, const std::uint16_t* ranks);
+    void (*stump_deltas_32)(const StumpBlock&, const std::uint32_t* ranks);
 };
 
 extern const KernelTable baseline_kernels;

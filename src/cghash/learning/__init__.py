@@ -1,0 +1,1 @@
+"""The method: triplets, master problem, pricing problem, families of hash functions."""

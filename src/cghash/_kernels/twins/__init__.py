@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .pairs import PairTable, block_margins
+from .stumps import StumpRanks
 
-__all__ = ["PairTable", "block_margins", "instruction_set"]
+__all__ = ["PairTable", "StumpRanks", "block_margins", "instruction_set"]
 
 
 def instruction_set() -> str:
