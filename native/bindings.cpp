@@ -103,6 +103,8 @@ void bind_pair_table(nb::module_& m) {
 
 }  // namespace
 
+void bind_nearest(nb::module_& m);  // bind_nearest.cpp
+
 NB_MODULE(_native, m) {
     m.def("instruction_set", [] { return std::string(kernels().name); });
     m.def("instruction_sets", [] {
@@ -112,4 +114,5 @@ NB_MODULE(_native, m) {
     });
     m.def("choose_instruction_set", &choose_kernels);
     bind_pair_table(m);
+    bind_nearest(m);
 }

@@ -19,12 +19,32 @@ struct Tile {
     const double* block_weight;        // (n_blocks,)
 };
 
+// The lists of all items, `size` places each, sorted by score.
+struct NearestList {
+    float* scores;                     // (n_items, size), ∞ where there is none
+    std::int32_t* ids;                 // (n_items, size), -1 where there is none
+    std::int64_t size;
+};
+
+// Products of items row.. with items column.., and the lists that they may enter.
+struct NearestBlock {
+    std::int64_t n_rows, n_columns, row, column;
+    const float* dots;                 // (n_rows, n_columns)
+    const float* half;                 // (n_items,)
+    const std::int32_t* labels;        // (n_items,)
+    const std::uint8_t* relevant;      // (n_rows, n_columns), or null: equal labels are relevant
+    NearestList near, far;
+};
+inline constexpr std::int64_t nearest_columns = 256;  // whose thresholds are held at a time
+
 struct KernelTable {
     const char* name;
     void (*tile_distances)(const Tile&, const double* w, int n_columns, double* D);
     void (*tile_adjoint)(const Tile&, const double* q, int n_columns, double* g);
     double (*tile_loss)(const Tile&, Loss, double* D, double* q);
     void (*tile_counts)(const Tile&, const double* D, double low, double high, double& share, std::int64_t& live);
+    void (*nearest_rows)(const NearestBlock&, std::int64_t first, std::int64_t last);
+    void (*nearest_columns_of)(const NearestBlock&, std::int64_t first, std::int64_t last);
 };
 
 extern const KernelTable baseline_kernels;

@@ -3,6 +3,7 @@
 | name          | what it computes                                               | used by            |
 |---------------|----------------------------------------------------------------|--------------------|
 | `PairTable`   | columns as bits over pair slots; loss, gradient, counts        | learning.columns   |
+| `NearestLists`| least scores of each item, from blocks of products             | learning.neighbors |
 
 `CGHASH_KERNELS=numpy` chooses the NumPy twins, `native` insists on the extension; `CGHASH_ISA` names an instruction
 set of the extension (`avx512`, `avx2`, `baseline`). The twins are the oracle in the tests: same names, same answers.
@@ -20,7 +21,7 @@ try:
 except ImportError:  # built without a compiler
     _native = None
 
-__all__ = ["PairTable", "instruction_set", "n_threads", "native", "twins"]
+__all__ = ["NearestLists", "PairTable", "instruction_set", "n_threads", "native", "twins"]
 
 
 def _choose() -> ModuleType:
@@ -34,6 +35,7 @@ def _choose() -> ModuleType:
 
 native: ModuleType | None = _native
 _chosen = _choose()
+NearestLists = _chosen.NearestLists
 PairTable = _chosen.PairTable
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from .nearest import NearestLists
 from .pairs import PairTable
 
-__all__ = ["PairTable", "instruction_set"]
+__all__ = ["NearestLists", "PairTable", "instruction_set"]
 
 
 def instruction_set() -> str:
