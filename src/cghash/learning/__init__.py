@@ -1,0 +1,1 @@
+"""The method: triplets, losses, hash functions, column generation."""
