@@ -127,6 +127,14 @@ def test_duplicates_beyond_the_spare_candidates(engine):
     check(X[rows], y[rows], 3, 3)
 
 
+def test_copies_are_found_whatever_the_sign_of_zero():
+    X = np.array([[0.0, 1.5], [2.0, 0.5], [-0.0, 1.5], [2.0, 0.5]])
+    assert neighbors._first_copies(neighbors._DenseItems(X)).tolist() == [0, 1, 0, 1]
+    explicit = sparse.csr_array(([1.5, 0.0, 1.0, 0.5], [1, 0, 1, 1], [0, 1, 4]), shape=(2, 2))
+    assert neighbors._first_copies(neighbors._SparseItems(explicit)).tolist() == [0, 0]
+    assert explicit.nnz == 4
+
+
 def test_grid_of_tenths_where_distances_tie_up_to_rounding(engine):
     grid = np.stack(np.meshgrid(np.arange(5), np.arange(5), np.arange(3)), axis=-1).reshape(-1, 3) * 0.1
     check(grid, np.arange(len(grid)) % 2, 5, 5)

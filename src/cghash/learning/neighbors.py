@@ -16,6 +16,8 @@ Whole numbers of moderate size (pixels, counts, one-hot features) give exact pro
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -188,6 +190,11 @@ class _DenseItems:
     def values(self, rows: Ints) -> Floats:
         return np.array(self._X[rows], dtype=np.float64, order="C")  # (r, d)
 
+    def contents(self) -> Iterator[bytes]:
+        for _, part in self._parts():
+            part += 0.0  # -0 and 0 are the same
+            yield from (row.tobytes() for row in part)
+
     def products(self, rows: Ints) -> Floats:
         placed = self._place(self.values(rows))  # (r, d)
         dots = np.empty((rows.size, self.n))
@@ -206,12 +213,19 @@ class _SparseItems:
         self.whole = bool(np.all(values == np.rint(values)))
         self.scale = _power_of_two(float(np.abs(values).max(initial=0.0)))
         self._placed: Any = self._X * self.scale
+        self._placed.sum_duplicates()
+        self._placed.eliminate_zeros()
         self.squares = np.asarray(self._placed.multiply(self._placed).sum(axis=1), dtype=np.float64).reshape(
             -1
         )
 
     def values(self, rows: Ints) -> Floats:
         return np.ascontiguousarray(self._X[rows].toarray())  # (r, d)
+
+    def contents(self) -> Iterator[bytes]:
+        rows = self._placed.indptr
+        for first, last in itertools.pairwise(rows):
+            yield self._placed.indices[first:last].tobytes() + self._placed.data[first:last].tobytes()
 
     def products(self, rows: Ints) -> Floats:
         return np.asarray((self._placed[rows] @ self._placed.T).toarray())  # (r, n)
@@ -231,8 +245,18 @@ def _power_of_two(largest: float) -> float:
     return 2.0 ** -max(exponent, -1000)
 
 
-def _distances(items: _Items, rows: Ints, others: Ints) -> Floats:
-    """Σ(x - y)² of each pair of items, in float64: what decides."""
+def _first_copies(items: _Items) -> Ints:
+    """For each item, the first one equal to it."""
+    seen: dict[bytes, int] = {}
+    keys = (hashlib.blake2b(content, digest_size=24).digest() for content in items.contents())
+    return np.fromiter((seen.setdefault(key, i) for i, key in enumerate(keys)), dtype=np.int64, count=items.n)
+
+
+def _distances(items: _Items, rows: Ints, others: Ints, first_copy: Ints | None) -> Floats:
+    """Σ(x - y)² of each pair of items, in float64: what decides. Copies of an item are computed once."""
+    if first_copy is not None:
+        keys, which = np.unique(rows * items.n + first_copy[others], return_inverse=True)
+        return _distances(items, keys // items.n, keys % items.n, None)[which]
     out = np.empty(rows.size)
     step = max(1, _NUMBERS // max(1, items.d))
     for first in range(0, rows.size, step):
@@ -278,7 +302,14 @@ def _unseen(own: Floats, last: Floats, largest: float, slack: Slack) -> Floats:
 
 
 def _settle(
-    items: _Items, rows: Ints, ids: Ints, scores: Floats, error: Floats, unseen: Floats, k: int
+    items: _Items,
+    rows: Ints,
+    ids: Ints,
+    scores: Floats,
+    error: Floats,
+    unseen: Floats,
+    k: int,
+    first_copy: Ints | None = None,
 ) -> tuple[Ints, Bools]:
     """Lists (r, m) sorted by score, into the k nearest; and whether each list was enough to tell."""
     missing = ids < 0
@@ -297,7 +328,7 @@ def _settle(
     which = np.flatnonzero(disputed.any(axis=1))
     distance = np.zeros((which.size, ids.shape[1]))
     row, column = np.nonzero(disputed[which])
-    distance[row, column] = _distances(items, rows[which[row]], ids[which[row], column])
+    distance[row, column] = _distances(items, rows[which[row]], ids[which[row], column], first_copy)
     order = np.lexsort((ids[which], distance, first[which]), axis=-1)
     ids[which] = np.take_along_axis(ids[which], order, axis=1)
     return ids[:, :k], decided
@@ -358,7 +389,9 @@ def _fill(items: _DenseItems, lists: Ints, scores: NDArray[np.float32], ids: Any
 
 def _by_rows(items: _Items, relevant: _Labels | _SharedLabel, rows: Ints, near: Ints, far: Ints) -> None:
     """Fill near and far of some rows by float64 products."""
-    norms = np.sqrt(items.squares)
+    if rows.size == 0:
+        return
+    norms, first_copy = np.sqrt(items.squares), _first_copies(items)
     step = max(1, _SCORES // items.n)
     for first in range(0, rows.size, step):
         some = rows[first : first + step]
@@ -366,12 +399,12 @@ def _by_rows(items: _Items, relevant: _Labels | _SharedLabel, rows: Ints, near: 
         for row, score, is_near in zip(some, scores, relevant.rows(some), strict=True):
             for lists, kind in ((near, is_near), (far, ~is_near)):
                 kind[row] = False
-                chosen = _row(items, int(row), np.flatnonzero(kind), score, norms, lists.shape[1])
+                chosen = _row(items, int(row), np.flatnonzero(kind), score, norms, lists.shape[1], first_copy)
                 lists[row] = -1
                 lists[row, : chosen.size] = chosen
 
 
-def _row(items: _Items, row: int, ids: Ints, score: Floats, norms: Floats, k: int) -> Ints:
+def _row(items: _Items, row: int, ids: Ints, score: Floats, norms: Floats, k: int, first_copy: Ints) -> Ints:
     """The k nearest to `row` among `ids`, from its float64 scores (n,)."""
     if k == 0 or ids.size == 0:
         return ids[:0]
@@ -385,5 +418,5 @@ def _row(items: _Items, row: int, ids: Ints, score: Floats, norms: Floats, k: in
     if exact:
         return np.asarray(ids[order][:k])
     listed = ids[order][None], scores[order][None], error[order][None]  # (1, m) each
-    settled, _ = _settle(items, np.array([row]), *listed, np.array([np.inf]), k)
+    settled, _ = _settle(items, np.array([row]), *listed, np.array([np.inf]), k, first_copy)
     return np.asarray(settled[0])
