@@ -1,30 +1,12 @@
 // Converts, checks shapes, releases the GIL; nothing else.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
 #include <stdexcept>
 
+#include "arrays.hpp"
 #include "stumps.hpp"
 
-namespace nb = nanobind;
 using namespace cghash;
 
 namespace {
-
-template <class T, int DIMS = 1>
-using In = nb::ndarray<const T, nb::ndim<DIMS>, nb::c_contig, nb::device::cpu>;
-
-template <class Array>
-auto view(const Array& array) {
-    return std::span(array.data(), array.size());
-}
-
-template <class T>
-nb::ndarray<nb::numpy, T> give(std::vector<T>&& values) {
-    auto* owned = new std::vector<T>(std::move(values));
-    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::ndarray<nb::numpy, T>(owned->data(), {owned->size()}, owner);
-}
 
 template <class T>
 void append(StumpRanks& self, In<T, 2> ranks, In<std::int64_t> n_distinct) {

@@ -1,40 +1,17 @@
 // Converts, checks shapes, releases the GIL; nothing else.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "arrays.hpp"
 #include "kernel_table.hpp"
 #include "pair_table.hpp"
 
-namespace nb = nanobind;
 using namespace cghash;
 
 void bind_stumps(nb::module_& m);
 
 namespace {
-
-template <class T> using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T> using Out = nb::ndarray<nb::numpy, T>;
-
-template <class T>
-std::span<const T> view(const In<T>& array) {
-    return {array.data(), array.size()};
-}
-
-template <class T>
-Out<T> give(std::vector<T>&& values, std::vector<std::size_t> shape) {
-    auto* owned = new std::vector<T>(std::move(values));
-    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return Out<T>(owned->data(), shape.size(), shape.data(), owner);
-}
-
-template <class T>
-Out<T> give(std::vector<T>&& values) {
-    const std::size_t size = values.size();
-    return give(std::move(values), {size});
-}
 
 Loss loss_of(int code) {
     if (code < 0 || code > 3) throw std::invalid_argument("loss code must lie between 0 and 3");
@@ -105,6 +82,8 @@ void bind_pair_table(nb::module_& m) {
 
 }  // namespace
 
+void bind_nearest(nb::module_& m);  // bind_nearest.cpp
+
 NB_MODULE(_native, m) {
     m.def("instruction_set", [] { return std::string(kernels().name); });
     m.def("instruction_sets", [] {
@@ -115,4 +94,5 @@ NB_MODULE(_native, m) {
     m.def("choose_instruction_set", &choose_kernels);
     bind_pair_table(m);
     bind_stumps(m);
+    bind_nearest(m);
 }

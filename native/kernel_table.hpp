@@ -37,6 +37,23 @@ struct StumpBlock {
 // Features in a block: enough to share a load and a loop, few enough for their delta tables to stay in cache.
 template <class T> constexpr int stump_lanes = sizeof(T) == 4 ? 8 : 16;
 constexpr std::int64_t stump_padding = 16;
+// The lists of all items, `size` places each, sorted by score.
+struct NearestList {
+    float* scores;                     // (n_items, size), ∞ where there is none
+    std::int32_t* ids;                 // (n_items, size), -1 where there is none
+    std::int64_t size;
+};
+
+// Products of items row.. with items column.., and the lists that they may enter.
+struct NearestBlock {
+    std::int64_t n_rows, n_columns, row, column;
+    const float* dots;                 // (n_rows, n_columns)
+    const float* half;                 // (n_items,)
+    const std::int32_t* labels;        // (n_items,)
+    const std::uint8_t* relevant;      // (n_rows, n_columns), or null: equal labels are relevant
+    NearestList near, far;
+};
+inline constexpr std::int64_t nearest_columns = 256;  // whose thresholds are held at a time
 
 struct KernelTable {
     const char* name;
@@ -47,6 +64,8 @@ struct KernelTable {
     void (*stump_deltas_8)(const StumpBlock&, const std::uint8_t* ranks);
     void (*stump_deltas_16)(const StumpBlock&, const std::uint16_t* ranks);
     void (*stump_deltas_32)(const StumpBlock&, const std::uint32_t* ranks);
+    void (*nearest_rows)(const NearestBlock&, std::int64_t first, std::int64_t last);
+    void (*nearest_columns_of)(const NearestBlock&, std::int64_t first, std::int64_t last);
 };
 
 extern const KernelTable baseline_kernels;

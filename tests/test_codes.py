@@ -12,17 +12,14 @@ from cghash import codes
 from cghash.codes import pack, unpack, weighted_hamming
 from cghash.exceptions import InvalidInputError
 
-bit_matrices = hnp.arrays(
-    np.uint8, st.tuples(st.integers(0, 5), st.integers(0, 40)), elements=st.integers(0, 1)
-)
+bit_matrices = hnp.arrays(np.uint8, st.tuples(st.integers(0, 5), st.integers(0, 40)), elements=st.integers(0, 1))
 
 
 def exact_distances(queries, database, weights):
     """Sums of the weights of the differing bits, in rational numbers."""
     w = [Fraction(float(v)) for v in weights]
     return [
-        [sum((v for v, a, b in zip(w, q, x, strict=True) if a != b), Fraction(0)) for x in database]
-        for q in queries
+        [sum((v for v, a, b in zip(w, q, x, strict=True) if a != b), Fraction(0)) for x in database] for q in queries
     ]
 
 

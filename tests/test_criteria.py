@@ -285,9 +285,7 @@ def test_several_labels_an_item_count_as_relevant_when_one_is_shared():
 def test_labels_may_be_words_or_numbers():
     query_bits, bits, w, own, labels = blobs()
     words = np.array(["ant", "bee", "cat", "dog"])
-    assert evaluate(query_bits, bits, w, words[own], words[labels]) == evaluate(
-        query_bits, bits, w, own, labels
-    )
+    assert evaluate(query_bits, bits, w, words[own], words[labels]) == evaluate(query_bits, bits, w, own, labels)
 
 
 def test_vectors_are_ranked_by_euclidean_distance():

@@ -64,9 +64,7 @@ def problems(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     levels = draw(st.integers(1, 13))  # 1: all features constant
     X = rng.integers(0, levels, (n, d)).astype(np.float64)
-    a, b = (
-        rng.integers(0, max(n, 1), m).astype(np.int32) for _ in range(2)
-    )  # duplicates and a = b among them
+    a, b = (rng.integers(0, max(n, 1), m).astype(np.int32) for _ in range(2))  # duplicates and a = b among them
     s = rng.integers(-3, 4, m) / 4  # sums are exact, ties and zeros are common
     free = [(f, r) for f in range(d) for r in range(len(np.unique(X[:, f])) - 1)]
     taken = draw(st.lists(st.sampled_from(free), max_size=2 * len(free))) if free else []

@@ -20,7 +20,12 @@ class FitProgress:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-            words = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            words = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+            )
             self._bar = Progress(*words, TextColumn("{task.fields[state]}"), console=Console(stderr=True))
             self._task = self._bar.add_task("bits", total=self.n_bits, state="")
             self._bar.start()

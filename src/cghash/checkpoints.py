@@ -67,7 +67,9 @@ def _state(arrays: storage.Arrays, about: dict[str, Any], n_bits: int) -> State:
     functions = functions_class(about["family"]).from_arrays(inside)
     n = min(len(functions), n_bits)
     return State(
-        functions.head(n), weights_path(arrays["weights"], n), [ColumnRecord(**r) for r in about["records"][:n]]
+        functions.head(n),
+        weights_path(arrays["weights"], n),
+        [ColumnRecord(**r) for r in about["records"][:n]],
     )
 
 
@@ -83,5 +85,15 @@ def fingerprint_of(X: Any, problem: Problem, parameters: dict[str, Any]) -> str:
     data = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
     words = np.frombuffer(repr(sorted(parameters.items())).encode(), np.uint8)
     return storage.digest(
-        [*data, t.anchors, t.near, t.near_ptr, t.far, t.far_ptr, t.weights, problem.regularizer.duplets, words]
+        [
+            *data,
+            t.anchors,
+            t.near,
+            t.near_ptr,
+            t.far,
+            t.far_ptr,
+            t.weights,
+            problem.regularizer.duplets,
+            words,
+        ]
     )

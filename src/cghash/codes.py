@@ -90,9 +90,7 @@ def weighted_hamming(queries: ArrayLike, database: ArrayLike, weights: ArrayLike
     """
     q_bits, x_bits = check_bits(queries, "queries"), check_bits(database, "database")
     if q_bits.shape[1] != x_bits.shape[1]:
-        raise InvalidInputError(
-            f"database must have as many bits as queries, {q_bits.shape[1]}, got {x_bits.shape[1]}"
-        )
+        raise InvalidInputError(f"database must have as many bits as queries, {q_bits.shape[1]}, got {x_bits.shape[1]}")
     w = check_weights(weights, q_bits.shape[1])
     return _distances(q_bits, x_bits, w)
 
@@ -128,9 +126,7 @@ def check_bits(bits: ArrayLike, name: str) -> Bits:
         raise InvalidInputError(f"{name} must be a 2-D array of 0 and 1, got {_describe(values)}")
     if values.dtype == np.bool_:
         return values.view(np.uint8)
-    if not (
-        values.dtype == np.uint8 and values.max(initial=0) <= 1
-    ):  # bits that are so already: one fast look
+    if not (values.dtype == np.uint8 and values.max(initial=0) <= 1):  # bits that are so already: one fast look
         wrong = values[(values != 0) & (values != 1)]
         if wrong.size:
             raise InvalidInputError(f"{name} must hold only 0 and 1, got {wrong[0]}")

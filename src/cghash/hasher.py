@@ -141,7 +141,9 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         seed = saved.seed(drawn, fixed=self.random_state is not None)
         problem = self._problem(X, self._triplets(X, y, triplets, triplet_weights, seed), duplets)
         problem.family.prepare(X, np.random.default_rng([seed, 2**31]), n_threads(self.n_jobs))
-        state = saved.begin(fingerprint_of(X, problem, self._deciding()), seed, self.n_bits) if self.checkpoint else State()
+        state = (
+            saved.begin(fingerprint_of(X, problem, self._deciding()), seed, self.n_bits) if self.checkpoint else State()
+        )
         with FitProgress(self.n_bits, self.verbose) as progress:
 
             def after_column(state: State) -> None:
@@ -213,7 +215,7 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         if self.n_jobs is not None and (not isinstance(self.n_jobs, int | np.integer) or self.n_jobs == 0):
             raise InvalidInputError(f"n_jobs must be None or a whole number other than 0, got {self.n_jobs!r}")
         loss_of(self.loss)
-        regularizer_of(self.regularizer, self._C(), None)
+        regularizer_of(self.regularizer, self._resolved_c(), None)
         if self.checkpoint is not None and not isinstance(self.hash_function, str):
             self._check_savable()
 
@@ -223,7 +225,7 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         if type(self.hash_function) is not DecisionTreeClassifier:
             raise InvalidInputError("checkpoint cannot hold arbitrary classifiers; use a named family or no checkpoint")
 
-    def _C(self) -> float:
+    def _resolved_c(self) -> float:
         if self.C is None:
             return DEFAULT_C.get(self.regularizer, 1.0)
         return check.check_positive(self.C, "C")
@@ -232,7 +234,12 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         sparse = "csr" if self.hash_function == "linear" else False
         least = 2 if reset else 1
         return validate_data(
-            self, X, reset=reset, accept_sparse=sparse, dtype=[np.float64, np.float32], ensure_min_samples=least
+            self,
+            X,
+            reset=reset,
+            accept_sparse=sparse,
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=least,
         )
 
     def _triplets(self, X: Any, y: Any, triplets: Any, weights: Any, seed: int) -> TripletSet:
@@ -253,7 +260,7 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
 
     def _problem(self, X: Any, triplets: TripletSet, duplets: Any) -> Problem:
         pairs = None if duplets is None else check.check_rows(duplets, 2, X.shape[0], "duplets", "two items")
-        regularizer = regularizer_of(self.regularizer, self._C(), pairs)
+        regularizer = regularizer_of(self.regularizer, self._resolved_c(), pairs)
         return Problem(triplets, loss_of(self.loss), regularizer, self._family())
 
     def _family(self) -> Family:

@@ -40,7 +40,9 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         raise
 
 
-def save(path: str | os.PathLike[str], kind: str, version: int, arrays: Mapping[str, Any], about: dict[str, Any]) -> None:
+def save(
+    path: str | os.PathLike[str], kind: str, version: int, arrays: Mapping[str, Any], about: dict[str, Any]
+) -> None:
     """Write arrays with a JSON description."""
     from safetensors.numpy import save as to_bytes
 

@@ -1,12 +1,14 @@
 """The inner loops, native where they were built, NumPy everywhere else.
 
-| name          | what it computes                                               | used by            |
-|---------------|----------------------------------------------------------------|--------------------|
-| `PairTable`   | columns as bits over pair slots; loss, gradient, counts        | learning.columns   |
-| `StumpRanks`  | ranks of items in features; the best decision stump of each    | families.ranks     |
+| name           | what it computes                                          | used by            |
+|----------------|-----------------------------------------------------------|--------------------|
+| `PairTable`    | columns as bits over pair slots; loss, gradient, counts   | learning.columns   |
+| `StumpRanks`   | items' ranks in features; the best stump of each feature  | families.ranks     |
+| `NearestLists` | least scores of each item, from blocks of products        | learning.neighbors |
 
-`CGHASH_KERNELS=numpy` chooses the NumPy twins, `native` insists on the extension; `CGHASH_ISA` names an instruction
-set of the extension (`avx512`, `avx2`, `baseline`). The twins are the oracle in the tests: same names, same answers.
+`CGHASH_KERNELS=numpy` chooses the NumPy twins, `native` insists on the extension; `CGHASH_ISA` names an
+instruction set of the extension (`avx512`, `avx2`, `baseline`). The twins are the oracle in the tests: same names,
+same answers.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ try:
 except ImportError:  # built without a compiler
     _native = None
 
-__all__ = ["PairTable", "StumpRanks", "instruction_set", "n_threads", "native", "twins"]
+__all__ = ["NearestLists", "PairTable", "StumpRanks", "instruction_set", "n_threads", "native", "twins"]
 
 
 def _choose() -> ModuleType:
@@ -35,6 +37,7 @@ def _choose() -> ModuleType:
 
 native: ModuleType | None = _native
 _chosen = _choose()
+NearestLists = _chosen.NearestLists
 PairTable = _chosen.PairTable
 StumpRanks = _chosen.StumpRanks
 

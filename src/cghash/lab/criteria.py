@@ -150,9 +150,7 @@ def ndcg(distances: ArrayLike, gains: ArrayLike, k: int) -> Floats:
     return _per_query(D, normalised)
 
 
-def precision_recall(
-    distances: ArrayLike, relevant: ArrayLike, n_points: int = 100
-) -> tuple[Ints, Floats, Floats]:
+def precision_recall(distances: ArrayLike, relevant: ArrayLike, n_points: int = 100) -> tuple[Ints, Floats, Floats]:
     """Compute the expected precision and recall of the r nearest, averaged over the queries, on a grid of r.
 
     Queries without relevant items are left out. The grid runs from 1 to n in nearly equal ratios.
@@ -189,9 +187,7 @@ def precision_recall(
     return cuts, precision, recall
 
 
-def knn_error(
-    distances: ArrayLike, database_labels: ArrayLike, query_labels: ArrayLike, k: int = 3
-) -> Floats:
+def knn_error(distances: ArrayLike, database_labels: ArrayLike, query_labels: ArrayLike, k: int = 3) -> Floats:
     """Compute the probability that the majority of the k nearest is not for the label of each query.
 
     Of labels with equally many votes, that of the nearest item wins.
@@ -217,9 +213,7 @@ def knn_error(
     if labels.multiple:
         raise InvalidInputError("query_labels and database_labels must be 1-D, one label an item, got 2-D")
     _check_count(k, "k", min(D.shape[1], MOST_VOTES))
-    return _per_query(
-        D, lambda ranking, rows: 1.0 - win_probability(ranking, labels.database, labels.queries[rows], k)
-    )
+    return _per_query(D, lambda ranking, rows: 1.0 - win_probability(ranking, labels.database, labels.queries[rows], k))
 
 
 def mean_over_queries(values: ArrayLike) -> float:
@@ -303,16 +297,12 @@ def evaluate_vectors(
     """
     Q, X = _check_vectors(queries, "queries"), _check_vectors(database, "database")
     if Q.shape[1] != X.shape[1]:
-        raise InvalidInputError(
-            f"database must have as many columns as queries, {Q.shape[1]}, got {X.shape[1]}"
-        )
+        raise InvalidInputError(f"database must have as many columns as queries, {Q.shape[1]}, got {X.shape[1]}")
     labels = Labels.of(query_labels, database_labels, (len(Q), len(X)))
     return _evaluate(_squared_distances(Q, X), labels, top, k)
 
 
-def _evaluate(
-    distances: Callable[[slice], NDArray[Any]], labels: Labels, top: int, k: int
-) -> dict[str, float]:
+def _evaluate(distances: Callable[[slice], NDArray[Any]], labels: Labels, top: int, k: int) -> dict[str, float]:
     """Compute the three criteria, the distances a block of queries at a time."""
     shape = len(labels.queries), len(labels.database)
     _check_count(top, "top", shape[1])
@@ -340,9 +330,7 @@ def _share_in_top(hits: Hits, k: int) -> Floats:
     return hits.within(np.array([k]))[:, 0] / k
 
 
-def _per_query(
-    D: NDArray[Any], criterion: Callable[[Ranking, slice], Floats], n_columns: int | None = None
-) -> Floats:
+def _per_query(D: NDArray[Any], criterion: Callable[[Ranking, slice], Floats], n_columns: int | None = None) -> Floats:
     """Rank the rows of D block by block and apply the criterion: (q,), or (q, n_columns)."""
     values = np.empty(len(D) if n_columns is None else (len(D), n_columns))
     for rows in _row_blocks(D.shape, _RANKED):
@@ -380,8 +368,7 @@ def _check_distances(distances: ArrayLike) -> NDArray[Any]:
     D = np.asarray(distances)
     if D.ndim != 2 or D.shape[1] == 0 or D.dtype.kind not in "buif":
         raise InvalidInputError(
-            "distances must be a 2-D array of numbers with 1 column or more, "
-            f"got shape {D.shape}, dtype {D.dtype}"
+            f"distances must be a 2-D array of numbers with 1 column or more, got shape {D.shape}, dtype {D.dtype}"
         )
     if D.dtype.kind == "f" and np.isnan(D).any():
         raise InvalidInputError("distances must be numbers, got nan")
@@ -415,9 +402,7 @@ def _check_neighbors(true_neighbors: ArrayLike, D: NDArray[Any]) -> Ints:
             f"got shape {items.shape}, dtype {items.dtype}"
         )
     if np.any((items < 0) | (items >= D.shape[1])):
-        raise InvalidInputError(
-            f"true_neighbors must lie in 0 to {D.shape[1] - 1}, got {items.min()} to {items.max()}"
-        )
+        raise InvalidInputError(f"true_neighbors must lie in 0 to {D.shape[1] - 1}, got {items.min()} to {items.max()}")
     if np.any(np.diff(np.sort(items, axis=1), axis=1) == 0):
         raise InvalidInputError("true_neighbors must not name an item twice in a row, got a row that does")
     return items.astype(np.int64, copy=False)
@@ -426,9 +411,7 @@ def _check_neighbors(true_neighbors: ArrayLike, D: NDArray[Any]) -> Ints:
 def _check_vectors(vectors: ArrayLike, name: str) -> Floats:
     X = np.asarray(vectors)
     if X.ndim != 2 or X.dtype.kind not in "buif":
-        raise InvalidInputError(
-            f"{name} must be a 2-D array of numbers, got shape {X.shape}, dtype {X.dtype}"
-        )
+        raise InvalidInputError(f"{name} must be a 2-D array of numbers, got shape {X.shape}, dtype {X.dtype}")
     X = X.astype(np.float64, copy=False)
     if not np.isfinite(X).all():
         raise InvalidInputError(f"{name} must be finite, got nan or inf")

@@ -1,1 +1,1 @@
-"""The method: triplets, master problem, pricing problem, families of hash functions."""
+"""The method: triplets, master problem, pricing, and the loop that joins them."""

@@ -126,7 +126,10 @@ class ColumnGeneration:
         regularizer = self.problem.regularizer
         duplets = np.full(len(regularizer.duplets), -regularizer.duplet / max(1, len(regularizer.duplets)))
         pairs = SignedPairs(
-            self._first, self._second, np.concatenate([-solution.slopes, duplets]), self.problem.triplets.n_items
+            self._first,
+            self._second,
+            np.concatenate([-solution.slopes, duplets]),
+            self.problem.triplets.n_items,
         )
         if not len(pairs.items):
             return Priced([], [], max_gain=0.0, positive_gains=0.0), pairs
@@ -285,7 +288,12 @@ class ColumnGeneration:
 
 
 def full_bound(
-    columns: Columns, solution: MasterSolution, problem: Problem, priced: Priced, pairs: SignedPairs, cost: Floats
+    columns: Columns,
+    solution: MasterSolution,
+    problem: Problem,
+    priced: Priced,
+    pairs: SignedPairs,
+    cost: Floats,
 ) -> float:
     """Dual bound of the problem over the whole family (eq. 11, 18), from the multipliers of a master's solution.
 

@@ -70,7 +70,14 @@ def solve_smooth(
         method="L-BFGS-B",
         bounds=[(0.0, upper if np.isfinite(upper) else None)] * len(cost),
         callback=stop,
-        options={"maxiter": max_iter, "maxfun": 4 * max_iter, "maxcor": 20, "ftol": 0.0, "gtol": 0.0, "maxls": 40},
+        options={
+            "maxiter": max_iter,
+            "maxfun": 4 * max_iter,
+            "maxcor": 20,
+            "ftol": 0.0,
+            "gtol": 0.0,
+            "maxls": 40,
+        },
     )
     _, slopes = columns.slopes(objective.w)
     used = columns.n_evaluations - before

@@ -38,9 +38,7 @@ def from_labels(
     return join(sets)
 
 
-def from_neighbors(
-    X: Any, sampling: str, n_neighbors: int, rng: np.random.Generator, n_threads: int
-) -> TripletSet:
+def from_neighbors(X: Any, sampling: str, n_neighbors: int, rng: np.random.Generator, n_threads: int) -> TripletSet:
     """Product blocks without labels: each item's K nearest items against farther ones.
 
     The farther ones are the next K (`neighbors`), K drawn from all the rest (`classes`), or both (`mixed`).

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from .nearest import NearestLists
 from .pairs import PairTable, block_margins
 from .stumps import StumpRanks
 
-__all__ = ["PairTable", "StumpRanks", "block_margins", "instruction_set"]
+__all__ = ["NearestLists", "PairTable", "StumpRanks", "block_margins", "instruction_set"]
 
 
 def instruction_set() -> str:

@@ -18,12 +18,19 @@ from .base import Family, Functions, Priced
 from .classifier import ClassifierFamily, ClassifierFunctions
 from .linear import LinearFamily, LinearFunctions
 from .rbf import RBFFamily, RBFFunctions
+from .stump import StumpFamily, StumpFunctions
 from .tree import TreeFamily, TreeFunctions
 
 __all__ = ["FAMILIES", "Family", "Functions", "Priced", "family_of", "functions_class"]
 
 FAMILIES = ("linear", "stump", "tree", "rbf")
-_FUNCTIONS: tuple[type[Functions], ...] = (LinearFunctions, RBFFunctions, TreeFunctions, ClassifierFunctions)
+_FUNCTIONS: tuple[type[Functions], ...] = (
+    LinearFunctions,
+    StumpFunctions,
+    TreeFunctions,
+    RBFFunctions,
+    ClassifierFunctions,
+)
 
 
 def family_of(hash_function: Any, refined: bool) -> Family:
@@ -36,11 +43,11 @@ def family_of(hash_function: Any, refined: bool) -> Family:
             return LinearFamily(refined)
         if hash_function == "rbf":
             return RBFFamily(refined)
+        if hash_function == "stump":
+            return StumpFamily()
         if hash_function == "tree":
             return TreeFamily()
-        raise InvalidInputError(
-            f"hash_function must be one of {list(FAMILIES)} or a classifier, got {hash_function!r}"
-        )
+        raise InvalidInputError(f"hash_function must be one of {list(FAMILIES)} or a classifier, got {hash_function!r}")
     if type(hash_function) is DecisionTreeClassifier:
         return TreeFamily(hash_function)
     if isinstance(hash_function, type) or not is_classifier(hash_function):

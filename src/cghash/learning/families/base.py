@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -81,7 +81,7 @@ class Family(ABC):
         """The bits (n_items,) of a single function on the training items."""
 
 
-def ranked(pairs: SignedPairs, found: list[tuple[Functions, Bits]], **told: Any) -> Priced:
+def ranked(pairs: SignedPairs, found: Sequence[tuple[Functions, Bits]], **told: Any) -> Priced:
     """Candidates ordered by their true gain."""
     gains = [pairs.gain(bits) for _, bits in found]
     order = sorted(range(len(found)), key=lambda i: -gains[i])

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ...exceptions import FormatError
@@ -27,11 +26,8 @@ class LinearFunctions(ArrayFunctions):
 
     def bits(self, X: Any) -> Bits:
         out = np.empty((X.shape[0], len(self)), dtype=bool)
-        # float32 items stay float32, so that a large memory-mapped X is never copied whole
-        dtype = np.float32 if X.dtype == np.float32 and not sp.issparse(X) else np.float64
-        coef, intercept = self.coef.T.astype(dtype), self.intercept.astype(dtype)
         for rows in rows_in_blocks(X.shape[0]):
-            out[rows] = X[rows] @ coef + intercept > 0
+            out[rows] = X[rows].astype(np.float64, copy=False) @ self.coef.T + self.intercept > 0
         return out
 
     def check(self) -> None:

@@ -60,7 +60,7 @@ def minorize_maximize(
         g = np.asarray(pairs.laplacian(h) + _SHIFTS[level] * degree * h, dtype=np.float64)
         answer = train(g > 0, np.abs(g)) if np.any(g) else None
         new = -np.inf if answer is None else relaxed_gain(pairs, answer[1])
-        if answer is not None and new > gain + 1e-7 * abs(gain):
+        if answer is not None and (not found or new > gain + 1e-7 * abs(gain)):
             found.append(answer)
             h, gain = answer[1], new
         elif level + 1 < len(_SHIFTS):

@@ -21,25 +21,29 @@ class RBFFunctions(ArrayFunctions):
     """Weighted sums of Gaussian bumps around common landmarks."""
 
     family: ClassVar[str] = "rbf"
-    shared = ("landmarks", "gamma")
+    shared = ("landmarks", "gamma", "mean")
     coef: NDArray[np.float64]  # (ℓ, m)
     intercept: NDArray[np.float64]  # (ℓ,)
     landmarks: NDArray[np.float64]  # (m, d)
     gamma: NDArray[np.float64]  # (1,)
+    mean: NDArray[np.float64]  # (m,) of the bumps over the training items, taken away from them
 
     def bits(self, X: Any) -> Bits:
         out = np.empty((X.shape[0], len(self)), dtype=bool)
         for rows in rows_in_blocks(X.shape[0]):
-            out[rows] = self._bits_of(bumps(X[rows], self.landmarks, float(self.gamma[0])))
+            out[rows] = self.bits_of(bumps(X[rows], self.landmarks, float(self.gamma[0]), self.mean))
         return out
 
-    def _bits_of(self, features: NDArray[np.float32]) -> Bits:
+    def bits_of(self, features: NDArray[np.float32]) -> Bits:
+        """The bits (n, ℓ) from centred bumps (n, m)."""
         values = features @ self.coef.T.astype(np.float32) + self.intercept.astype(np.float32)
         return np.asarray(values > 0)
 
     def check(self) -> None:
         if self.coef.ndim != 2 or self.landmarks.ndim != 2 or self.coef.shape[1] != len(self.landmarks):
             raise FormatError("rbf functions must have coef (ℓ, m) for landmarks (m, d)")
+        if self.mean.shape != (len(self.landmarks),):
+            raise FormatError("rbf functions must have one mean for each landmark")
         if self.gamma.shape != (1,) or self.gamma[0] <= 0:
             raise FormatError("rbf functions must have one positive gamma")
 
@@ -52,9 +56,9 @@ def squared_distances(X: Any, landmarks: NDArray[np.float64]) -> NDArray[np.floa
     return np.maximum(square, 0.0)
 
 
-def bumps(X: Any, landmarks: NDArray[np.float64], gamma: float) -> NDArray[np.float32]:
-    """exp(−γ‖x − landmark‖²) (n, m)."""
-    return np.exp(-gamma * squared_distances(X, landmarks)).astype(np.float32)
+def bumps(X: Any, landmarks: NDArray[np.float64], gamma: float, mean: Any = 0.0) -> NDArray[np.float32]:
+    """exp(−γ‖x − landmark‖²) − mean (n, m)."""
+    return (np.exp(-gamma * squared_distances(X, landmarks)) - mean).astype(np.float32)
 
 
 class RBFFamily(Family):
@@ -69,11 +73,13 @@ class RBFFamily(Family):
         sample = X[np.sort(rng.choice(len(X), min(2000, len(X)), replace=False))]
         spread = float(np.mean(squared_distances(sample, self.landmarks)))
         self.gamma = 0.5 / max(self.width * spread, np.finfo(np.float64).tiny)
-        self.raw = np.concatenate([bumps(X[rows], self.landmarks, self.gamma) for rows in rows_in_blocks(len(X))])
-        self.mean = self.raw.mean(axis=0, dtype=np.float64)
-        self.size = float(np.sqrt(np.mean(np.sum((self.raw - self.mean) ** 2, axis=1)))) or 1.0
-        features = Features(((self.raw - self.mean) / self.size).astype(np.float32))
-        self.pricing = ProjectionPricing(features, self.refined)
+        self.mean = np.zeros(len(self.landmarks))
+        for rows in rows_in_blocks(len(X)):
+            self.mean += bumps(X[rows], self.landmarks, self.gamma).sum(axis=0, dtype=np.float64) / len(X)
+        self.bumps = np.concatenate(
+            [bumps(X[rows], self.landmarks, self.gamma, self.mean) for rows in rows_in_blocks(len(X))]
+        )
+        self.pricing = ProjectionPricing(Features(self.bumps), self.refined)
 
     def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
         directions, evaluations, n_bytes = self.pricing.search(pairs, rng)
@@ -83,9 +89,7 @@ class RBFFamily(Family):
 
     def training_bits(self, function: Functions) -> Bits:
         assert isinstance(function, RBFFunctions)
-        return function._bits_of(self.raw)[:, 0]
+        return function.bits_of(self.bumps)[:, 0]
 
     def _function(self, v: NDArray[np.float64], b: float) -> RBFFunctions:
-        coef = v / self.size
-        intercept = b - float(self.mean @ coef)
-        return RBFFunctions(coef[None, :], np.array([intercept]), self.landmarks, np.array([self.gamma]))
+        return RBFFunctions(v[None, :], np.array([b]), self.landmarks, np.array([self.gamma]), self.mean)

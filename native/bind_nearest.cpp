@@ -1,0 +1,48 @@
+// NearestLists: converts, releases the GIL; the shapes are checked in nearest.cpp.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+
+#include "arrays.hpp"
+#include "nearest.hpp"
+
+using namespace cghash;
+
+namespace {
+
+template <class T>
+Out<T> matrix(const std::vector<T>& values, std::int64_t n_rows, std::int64_t n_columns) {
+    return give(values, {static_cast<std::size_t>(n_rows), static_cast<std::size_t>(n_columns)});
+}
+
+}  // namespace
+
+void bind_nearest(nb::module_& m) {
+    nb::class_<NearestLists>(m, "NearestLists")
+        .def("__init__",
+             [](NearestLists* self, In<float, 1> half, In<std::int32_t, 1> labels, std::int64_t n_near,
+                std::int64_t n_far) { new (self) NearestLists(view(half), view(labels), n_near, n_far); })
+        .def(
+            "update",
+            [](NearestLists& self, In<float, 2> dots, std::int64_t row, std::int64_t column,
+               std::optional<In<std::uint8_t, 2>> relevant, int n_threads) {
+                std::optional<std::span<const std::uint8_t>> marks;
+                if (relevant) {
+                    if (relevant->shape(0) != dots.shape(0) || relevant->shape(1) != dots.shape(1))
+                        throw std::invalid_argument("relevant must have the shape of dots");
+                    marks = view(*relevant);
+                }
+                nb::gil_scoped_release unlocked;
+                self.update(view(dots), static_cast<std::int64_t>(dots.shape(0)),
+                            static_cast<std::int64_t>(dots.shape(1)), row, column, marks, n_threads);
+            },
+            nb::arg("dots"), nb::arg("row"), nb::arg("column"), nb::arg("relevant").none(), nb::arg("n_threads"))
+        .def("near",
+             [](const NearestLists& self) {
+                 return std::pair(matrix(self.near_scores(), self.n_items(), self.n_near()),
+                                  matrix(self.near_ids(), self.n_items(), self.n_near()));
+             })
+        .def("far", [](const NearestLists& self) {
+            return std::pair(matrix(self.far_scores(), self.n_items(), self.n_far()),
+                             matrix(self.far_ids(), self.n_items(), self.n_far()));
+        });
+}

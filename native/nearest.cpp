@@ -1,0 +1,60 @@
+#include "nearest.hpp"
+
+#include <limits>
+#include <stdexcept>
+
+#include "parallel.hpp"
+
+namespace cghash {
+namespace {
+
+std::int64_t checked(std::int64_t value, std::int64_t most, const char* message) {
+    if (value < 0 || value > most) throw std::invalid_argument(message);
+    return value;
+}
+
+}  // namespace
+
+NearestLists::NearestLists(std::span<const float> half, std::span<const std::int32_t> labels, std::int64_t n_near,
+                           std::int64_t n_far)
+    : half_(half.begin(), half.end()),
+      labels_(labels.begin(), labels.end()),
+      n_near_(checked(n_near, n_items(), "n_near must lie between 0 and the number of items")),
+      n_far_(checked(n_far, n_items(), "n_far must lie between 0 and the number of items")) {
+    if (half.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+        throw std::invalid_argument("there must be fewer than 2^31 items");
+    if (labels.size() != half.size()) throw std::invalid_argument("labels must be as long as half");
+    const float infinity = std::numeric_limits<float>::infinity();
+    near_scores_.assign(static_cast<std::size_t>(n_items() * n_near_), infinity);
+    far_scores_.assign(static_cast<std::size_t>(n_items() * n_far_), infinity);
+    near_ids_.assign(near_scores_.size(), -1);
+    far_ids_.assign(far_scores_.size(), -1);
+}
+
+void NearestLists::update(std::span<const float> dots, std::int64_t n_rows, std::int64_t n_columns, std::int64_t row,
+                          std::int64_t column, std::optional<std::span<const std::uint8_t>> relevant, int n_threads) {
+    const std::int64_t n = n_items();
+    if (n_rows < 0 || n_rows > n || n_columns < 0 || n_columns > n ||
+        static_cast<std::int64_t>(dots.size()) != n_rows * n_columns)
+        throw std::invalid_argument("dots must have at most as many rows and columns as there are items");
+    checked(row, n - n_rows, "row must leave room for the rows of dots");
+    checked(column, n - n_columns, "column must leave room for the columns of dots");
+    const bool diagonal = row == column && n_rows == n_columns;
+    if (!diagonal && row + n_rows > column)
+        throw std::invalid_argument("a block must stand on the diagonal or right of it");
+    if (relevant && relevant->size() != dots.size()) throw std::invalid_argument("relevant must have the shape of dots");
+
+    const NearestBlock block{n_rows, n_columns, row, column, dots.data(), half_.data(), labels_.data(),
+                             relevant ? relevant->data() : nullptr, {near_scores_.data(), near_ids_.data(), n_near_},
+                             {far_scores_.data(), far_ids_.data(), n_far_}};
+    const auto& kernel = kernels();
+    auto in_chunks = [&](std::int64_t total, std::int64_t size, auto work) {
+        parallel_chunks((total + size - 1) / size, n_threads, [&](std::int64_t chunk) {
+            work(block, chunk * size, std::min((chunk + 1) * size, total));
+        });
+    };
+    in_chunks(n_rows, chunk_rows, kernel.nearest_rows);
+    if (!diagonal) in_chunks(n_columns, nearest_columns, kernel.nearest_columns_of);
+}
+
+}  // namespace cghash

@@ -1,0 +1,90 @@
+"""Least scores of each item, from blocks of products: NumPy twin of native/nearest.hpp."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Singles = NDArray[np.float32]
+Ids = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+
+
+class NearestLists:
+    """For each item, the items of least score among the relevant ones and among the others.
+
+    Item j's score for item i is half[j] - dots[i, j]; equal labels are relevant to each other. Lists are
+    sorted by (score, id), and end in (∞, -1) where there are fewer items than places.
+    """
+
+    def __init__(self, half: Singles, labels: Ids, n_near: int, n_far: int) -> None:
+        for name, size in (("n_near", n_near), ("n_far", n_far)):
+            if not 0 <= size <= half.size:
+                raise ValueError(f"{name} must lie between 0 and the number of items")
+        if labels.size != half.size:
+            raise ValueError("labels must be as long as half")
+        self._half, self._labels = half.copy(), labels.copy()
+        shapes = (half.size, n_near), (half.size, n_far)
+        self._near, self._far = [
+            (np.full(shape, np.inf, dtype=np.float32), np.full(shape, -1, dtype=np.int32)) for shape in shapes
+        ]
+
+    def near(self) -> tuple[Singles, Ids]:
+        return self._near[0].copy(), self._near[1].copy()
+
+    def far(self) -> tuple[Singles, Ids]:
+        return self._far[0].copy(), self._far[1].copy()
+
+    def update(self, dots: Singles, row: int, column: int, relevant: NDArray[np.uint8] | None, n_threads: int) -> None:
+        """Offer the products of items row.. with items column.. to the lists of both.
+
+        A block on the diagonal serves its rows; any other must lie right of it. Blocks must come row after
+        row, from left to right.
+        """
+        self._check(dots, row, column, relevant)
+        rows, columns = np.arange(row, row + dots.shape[0]), np.arange(column, column + dots.shape[1])
+        if relevant is None:
+            is_relevant = self._labels[rows][:, None] == self._labels[columns]
+        else:
+            is_relevant = relevant != 0
+        self._offer(rows, columns, self._half[columns] - dots, is_relevant)
+        if row != column:
+            self._offer(columns, rows, self._half[rows] - dots.T, is_relevant.T)
+
+    def _check(self, dots: Singles, row: int, column: int, relevant: NDArray[np.uint8] | None) -> None:
+        n, (n_rows, n_columns) = self._half.size, dots.shape
+        if n_rows > n or n_columns > n:
+            raise ValueError("dots must have at most as many rows and columns as there are items")
+        if not 0 <= row <= n - n_rows:
+            raise ValueError("row must leave room for the rows of dots")
+        if not 0 <= column <= n - n_columns:
+            raise ValueError("column must leave room for the columns of dots")
+        if not (row == column and n_rows == n_columns) and row + n_rows > column:
+            raise ValueError("a block must stand on the diagonal or right of it")
+        if relevant is not None and relevant.shape != dots.shape:
+            raise ValueError("relevant must have the shape of dots")
+
+    def _offer(self, items: NDArray[np.int64], others: NDArray[np.int64], scores: Singles, near: Bools) -> None:
+        apart = items[:, None] != others
+        _merge(*self._near, items, others, np.where(near & apart, scores, np.float32(np.inf)))
+        _merge(*self._far, items, others, np.where(~near & apart, scores, np.float32(np.inf)))
+
+
+def _merge(scores: Singles, ids: Ids, items: NDArray[np.int64], others: NDArray[np.int64], offered: Singles) -> None:
+    """Put into the lists of `items` those of `others` whose offered score (items, others) is low enough."""
+    size = scores.shape[1]
+    if size == 0:
+        return
+    below = offered < scores[items, -1][:, None]
+    if size < others.size:
+        below &= offered <= np.partition(offered, size - 1, axis=1)[:, size - 1 : size]
+    hit, which = np.nonzero(below)
+    touched, place = np.unique(hit, return_inverse=True)
+    lists = items[touched]
+    owner = np.concatenate([np.repeat(np.arange(lists.size), size), place])
+    all_scores = np.concatenate([scores[lists].ravel(), offered[hit, which]])
+    all_ids = np.concatenate([ids[lists].ravel(), others[which].astype(np.int32)])
+    order = np.lexsort((all_ids, all_scores, owner))
+    starts = np.searchsorted(owner[order], np.arange(lists.size))
+    chosen = order[starts[:, None] + np.arange(size)]  # (lists, size)
+    scores[lists], ids[lists] = all_scores[chosen], all_ids[chosen]

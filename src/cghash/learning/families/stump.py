@@ -1,0 +1,64 @@
+"""Decision stumps h(x) = [x[feature] > threshold], priced exactly by sweeping every feature and threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...exceptions import FormatError
+from ..pricing import SignedPairs
+from .arrays import ArrayFunctions
+from .base import Bits, Family, Functions, Priced
+from .ranks import FeatureRanks, dense_ranks
+
+
+@dataclass(frozen=True)
+class StumpFunctions(ArrayFunctions):
+    """One feature against one threshold each."""
+
+    family: ClassVar[str] = "stump"
+    feature: NDArray[np.int64]  # (ℓ,)
+    threshold: NDArray[np.float64]  # (ℓ,)
+
+    def bits(self, X: Any) -> Bits:
+        return np.asarray(X[:, self.feature] > self.threshold)
+
+    def check(self) -> None:
+        if self.feature.ndim != 1 or self.threshold.ndim != 1 or np.any(self.feature < 0):
+            raise FormatError("stump functions must have features (ℓ,) and thresholds (ℓ,)")
+
+
+class StumpFamily(Family):
+    """All stumps that the training items can tell apart: d features × the gaps between their distinct values."""
+
+    exact = True
+
+    def prepare(self, X: Any, rng: np.random.Generator, n_threads: int) -> None:
+        self.X, self.n_threads = X, n_threads
+        self.ranks: FeatureRanks = dense_ranks(X, n_threads)
+
+    def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
+        features, ranks = self._places(taken)
+        a, b = pairs.first.astype(np.int32), pairs.second.astype(np.int32)
+        gain, rank, positive = self.ranks.kernel.sweep(a, b, pairs.weights, features, ranks, self.n_threads)
+        best = int(np.argmax(gain))
+        total = float(np.sum(positive))
+        if rank[best] < 0:  # every stump is taken, or all features are constant
+            return Priced([], [], max_gain=0.0, positive_gains=total)
+        threshold = self.ranks.threshold(best, int(rank[best]))
+        function = StumpFunctions(np.array([best]), np.array([threshold]))
+        return Priced([function], [self.training_bits(function)], float(gain[best]), total, n_evaluations=1)
+
+    def training_bits(self, function: Functions) -> Bits:
+        return function.bits(self.X)[:, 0]
+
+    def _places(self, taken: Functions | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Feature and rank of stumps that must not be found again."""
+        if not isinstance(taken, StumpFunctions):
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        below = zip(taken.feature.tolist(), taken.threshold, strict=True)
+        ranks = [np.searchsorted(self.ranks.values(f), t, side="right") - 1 for f, t in below]
+        return taken.feature.astype(np.int64), np.array(ranks, dtype=np.int64)

@@ -1,0 +1,358 @@
+"""The neighbour graph equals a float64 brute force, on every instruction set and on the twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from cghash import _kernels
+from cghash._kernels import twins
+from cghash.exceptions import InvalidInputError
+from cghash.learning import neighbors
+from cghash.learning.neighbors import nearest
+
+ISAS = _kernels.native.instruction_sets() if _kernels.native else []
+ENGINES = [pytest.param(isa, marks=pytest.mark.native) for isa in ISAS] + ["twin"]
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request, monkeypatch):
+    """Blocks of 7 items, on one instruction set or on the twin."""
+    monkeypatch.setattr(neighbors, "BLOCK", 7)
+    if request.param == "twin":
+        monkeypatch.setattr(_kernels, "NearestLists", twins.NearestLists)
+        yield request.param
+    else:
+        monkeypatch.setattr(_kernels, "NearestLists", _kernels.native.NearestLists)
+        _kernels.native.choose_instruction_set(request.param)
+        yield request.param
+        _kernels.native.choose_instruction_set("")
+
+
+def is_relevant(relevance, n):
+    if relevance is None:
+        return np.ones((n, n), dtype=bool)
+    if sparse.issparse(relevance):
+        relevance = relevance.toarray()
+    relevance = np.asarray(relevance)
+    if relevance.ndim == 1:
+        return relevance[:, None] == relevance
+    return np.array([[any(a and b for a, b in zip(x, y, strict=True)) for y in relevance] for x in relevance]).reshape(
+        n, n
+    )
+
+
+def brute_force(X, relevance, n_near, n_far):
+    X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64, order="C")
+    n = len(X)
+    relevant = is_relevant(relevance, n)
+    near, far = np.full((n, n_near), -1), np.full((n, n_far), -1)
+    for i in range(n):
+        distance = ((X[i] - X) ** 2).sum(axis=1)
+        order = [j for j in np.lexsort((np.arange(n), distance)) if j != i]
+        for lists, kind in ((near, True), (far, False)):
+            chosen = [j for j in order if relevant[i, j] == kind][: lists.shape[1]]
+            lists[i, : len(chosen)] = chosen
+    return near, far
+
+
+def check(X, relevance, n_near, n_far, n_threads=2):
+    near, far = nearest(X, relevance, n_near, n_far, n_threads)
+    expected_near, expected_far = brute_force(X, relevance, n_near, n_far)
+    assert near.dtype == far.dtype == np.int64
+    np.testing.assert_array_equal(near, expected_near)
+    np.testing.assert_array_equal(far, expected_far)
+
+
+def blobs(n, d, n_classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.integers(0, n_classes, n)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 6, 7, 8, 13, 14, 15, 40])
+@pytest.mark.parametrize("counts", [(3, 2), (0, 2), (3, 0), (0, 0), (50, 60)])
+def test_any_number_of_items(engine, n, counts):
+    X, y = blobs(n, 5)
+    check(X, y, *counts)
+
+
+@pytest.mark.parametrize("block", [1, 16, 17, 31, 64, 300, 1000])
+def test_blocks_with_and_without_tails(engine, block, monkeypatch):
+    monkeypatch.setattr(neighbors, "BLOCK", block)
+    X, y = blobs(700 if block > 16 else 50, 4)
+    check(X, y, 4, 5)
+
+
+def test_without_relevance_all_items_are_near(engine):
+    check(blobs(30, 3)[0], None, 4, 0)
+
+
+def test_far_items_without_relevance_are_refused():
+    with pytest.raises(InvalidInputError, match="n_far must be 0"):
+        nearest(np.zeros((3, 1)), None, 1, 1, 1)
+
+
+@pytest.mark.parametrize("bad", [[0, 1], [[[0]], [[1]], [[0]]]])
+def test_relevance_of_a_wrong_shape_is_refused(bad):
+    with pytest.raises(InvalidInputError, match="relevance must be"):
+        nearest(np.zeros((3, 1)), bad, 1, 1, 1)
+
+
+def test_negative_counts_and_flat_items_are_refused():
+    with pytest.raises(InvalidInputError, match="n_near must not be negative"):
+        nearest(np.zeros((3, 1)), None, -1, 0, 1)
+    with pytest.raises(InvalidInputError, match="X must be"):
+        nearest(np.zeros(3), None, 1, 0, 1)
+
+
+def test_single_class_and_classes_of_one_item(engine):
+    X, _ = blobs(20, 3)
+    check(X, np.zeros(20, dtype=int), 3, 3)
+    check(X, np.arange(20), 3, 3)
+    check(X, np.array([-5] * 3 + [10**12] * 17), 5, 5)
+
+
+def test_all_items_equal(engine):
+    check(np.full((30, 3), 0.1), np.arange(30) % 2, 4, 4)
+    check(np.zeros((30, 0)), np.arange(30) % 2, 4, 4)
+
+
+def test_duplicates_beyond_the_spare_candidates(engine):
+    X, y = blobs(3, 6)
+    rows = np.random.default_rng(1).integers(0, 3, 60)
+    check(X[rows], np.arange(60) % 2, 3, 3)
+    check(X[rows], y[rows], 3, 3)
+
+
+def test_copies_are_found_whatever_the_sign_of_zero():
+    X = np.array([[0.0, 1.5], [2.0, 0.5], [-0.0, 1.5], [2.0, 0.5]])
+    assert neighbors._first_copies(neighbors._DenseItems(X)).tolist() == [0, 1, 0, 1]
+    explicit = sparse.csr_array(([1.5, 0.0, 1.0, 0.5], [1, 0, 1, 1], [0, 1, 4]), shape=(2, 2))
+    assert neighbors._first_copies(neighbors._SparseItems(explicit)).tolist() == [0, 0]
+    assert explicit.nnz == 4
+
+
+def test_grid_of_tenths_where_distances_tie_up_to_rounding(engine):
+    grid = np.stack(np.meshgrid(np.arange(5), np.arange(5), np.arange(3)), axis=-1).reshape(-1, 3) * 0.1
+    check(grid, np.arange(len(grid)) % 2, 5, 5)
+
+
+def test_whole_numbers_are_exact_in_float32(engine):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 3, (80, 6)).astype(float), rng.integers(0, 2, 80)
+    assert neighbors._is_exact(neighbors._DenseItems(X), 24)
+    check(X, y, 5, 5)
+    check(X + 2.0**40, y, 5, 5)
+
+
+def test_whole_numbers_beyond_float32(engine):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 3, (80, 6)) * 5000.0, rng.integers(0, 2, 80)
+    assert not neighbors._is_exact(neighbors._DenseItems(X), 24)
+    assert neighbors._is_exact(neighbors._DenseItems(X), 53)
+    check(X, y, 5, 5)
+
+
+def test_whole_numbers_beyond_float64(engine):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2**40, (40, 6)).astype(float), rng.integers(0, 2, 40)
+    assert not neighbors._is_exact(neighbors._DenseItems(X), 53)
+    check(X, y, 5, 5)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e-9, 1e9, 1e30, 1e150])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_scaled_and_shifted_features(engine, scale, offset):
+    X, y = blobs(40, 6)
+    check((X + offset) * scale, y, 4, 4)
+
+
+def test_features_of_very_different_scales(engine):
+    X, y = blobs(60, 6)
+    check(X * 10.0 ** np.arange(-9, 9, 3), y, 4, 4)
+
+
+def test_constant_features(engine):
+    X, y = blobs(40, 6)
+    X[:, ::2] = [1e9, 0.1, -1e15]
+    check(X, y, 4, 4)
+
+
+def test_differences_that_float32_cannot_hold(engine):
+    X, y = blobs(50, 3)
+    X[:25] = X[0] + 1e-10 * X[:25]
+    X[25:] = X[0] + 1.0 + 1e-12 * X[25:]
+    check(X, y, 4, 4)
+
+
+def test_an_outlier_changes_nothing(engine):
+    X, y = blobs(50, 3)
+    X[7] *= 1e12
+    check(X, y, 4, 4)
+
+
+def test_an_outlier_leaves_the_others_decided_in_float32():
+    X, y = blobs(2000, 8)
+    X[7] *= 30
+    near, far = np.full((2000, 5), -1), np.full((2000, 5), -1)
+    undecided = neighbors._by_blocks(neighbors._DenseItems(X), neighbors._Labels(y), near, far, 1)
+    assert undecided.size < 20
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_memory_orders_and_read_only_items(engine, dtype, order):
+    X, y = blobs(30, 4)
+    X = np.array(X, dtype=dtype, order=order)
+    before = X.copy()
+    X.setflags(write=False)
+    y.setflags(write=False)
+    check(X, y, 3, 3)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_strided_and_memory_mapped_items(engine, tmp_path):
+    X, y = blobs(30, 8)
+    check(X[:, ::-2], y, 3, 3)
+    np.save(tmp_path / "X.npy", X)
+    check(np.load(tmp_path / "X.npy", mmap_mode="r"), y, 3, 3)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, sparse.csr_matrix, sparse.coo_array])
+def test_shared_labels_and_items_without_any(engine, kind):
+    X, _ = blobs(60, 4)
+    Y = np.random.default_rng(2).random((60, 5)) < 0.2
+    Y[:4] = False
+    check(X, kind(Y.astype(int)), 5, 5)
+    near, _ = nearest(X, kind(Y.astype(int)), 5, 5, 1)
+    assert np.all(near[:4] == -1)
+
+
+def test_shared_labels_beyond_one_vector(engine, monkeypatch):
+    monkeypatch.setattr(neighbors, "BLOCK", 300)
+    X, _ = blobs(640, 4)
+    check(X, np.random.default_rng(2).random((640, 3)) < 0.2, 5, 5)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array])
+@pytest.mark.parametrize("whole", [True, False])
+def test_sparse_items(kind, whole, monkeypatch):
+    monkeypatch.setattr(neighbors, "_SCORES", 100)
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.2, (40, 30)) * (1.0 if whole else rng.normal(size=(40, 30)))
+    check(kind(X), rng.integers(0, 3, 40), 4, 4)
+    check(kind(X), rng.random((40, 4)) < 0.3, 4, 4)
+    check(kind(X), None, 45, 0)
+    check(kind((0, 3)), np.zeros(0, dtype=int), 2, 2)
+
+
+def test_the_number_of_threads_changes_nothing(engine):
+    X, y = blobs(100, 4)
+    answers = [nearest(X, y, 5, 5, n_threads) for n_threads in (1, 2, 5)]
+    for near, far in answers[1:]:
+        np.testing.assert_array_equal(near, answers[0][0])
+        np.testing.assert_array_equal(far, answers[0][1])
+
+
+def test_not_a_number_does_not_crash(engine):
+    X, y = blobs(30, 4)
+    X[3, 2] = np.nan
+    with np.errstate(invalid="ignore"):
+        near, far = nearest(X, y, 3, 3, 2)
+    assert near.max() < 30
+    assert far.max() < 30
+
+
+@st.composite
+def situations(draw):
+    n, d = draw(st.integers(1, 30)), draw(st.integers(1, 4))
+    value = draw(st.sampled_from([st.integers(-2, 2), st.floats(-1e3, 1e3), st.sampled_from([0.1, 0.3, 1e-8, 1e8])]))
+    cells = draw(st.lists(value, min_size=n * d, max_size=n * d))
+    X = np.array(cells, dtype=draw(st.sampled_from([np.float32, np.float64]))).reshape(n, d)
+    if draw(st.booleans()):
+        relevance = np.array(draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
+    else:
+        relevance = np.array(draw(st.lists(st.booleans(), min_size=2 * n, max_size=2 * n))).reshape(n, 2)
+    return X, relevance, draw(st.integers(0, 6)), draw(st.integers(0, 6))
+
+
+@settings(deadline=None, max_examples=200)
+@given(situation=situations(), block=st.integers(1, 20), as_sparse=st.booleans())
+def test_equals_the_brute_force(situation, block, as_sparse):
+    X, *rest = situation
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbors, "BLOCK", block)
+        check(sparse.csr_array(X) if as_sparse else X, *rest)
+        patch.setattr(_kernels, "NearestLists", twins.NearestLists)
+        check(X, *rest)
+
+
+@pytest.mark.parametrize("d", [1, 7, 8, 9, 127, 128, 129, 1000])
+def test_error_bound_holds_against_long_double(d):
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(64, d)) * np.exp(rng.normal(size=(64, 1))) + 5
+    items = neighbors._DenseItems(X)
+    X32, squares = items.singles()
+    exact = (X.astype(np.longdouble) - items._shift) * items.scale
+    half = ((exact[:, None] - exact[None]) ** 2).sum(axis=2) / 2  # (64, 64)
+    norms = np.sqrt(squares)
+    computed = (squares / 2).astype(np.float32) - X32 @ X32.T
+    error = np.abs(computed - (half - (exact**2).sum(axis=1)[:, None] / 2))
+    assert np.all(error <= neighbors._slack_of(d, 2.0**-24)(norms[:, None], norms))
+
+
+def lists_of(kernel, dots, half, labels, relevant, block):
+    n = len(half)
+    found = kernel(half, labels, min(4, n), min(3, n))
+    for row in range(0, n, block):
+        for column in range(row, n, block):
+            some = slice(row, row + block), slice(column, column + block)
+            marks = None if relevant is None else np.ascontiguousarray(relevant[some])
+            found.update(np.ascontiguousarray(dots[some]), row, column, marks, 2)
+    return *found.near(), *found.far()
+
+
+@pytest.mark.native
+@pytest.mark.skipif(not ISAS, reason="the native extension was not built")
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("n", [0, 1, 2, 15, 16, 17, 33, 300, 600])
+@pytest.mark.parametrize("masked", [False, True])
+def test_native_lists_equal_the_twin(isa, n, masked):
+    rng = np.random.default_rng(n)
+    X = rng.integers(0, 4, (n, 5)).astype(np.float32)  # many ties
+    dots, half = X @ X.T, (X * X).sum(axis=1) / 2
+    labels = rng.integers(0, 3, n).astype(np.int32)
+    marks = rng.random((n, n)) < 0.3
+    relevant = (marks | marks.T).astype(np.uint8) * np.uint8(128) if masked else None
+    _kernels.native.choose_instruction_set(isa)
+    try:
+        got = lists_of(_kernels.native.NearestLists, dots, half, labels, relevant, 290)
+    finally:
+        _kernels.native.choose_instruction_set("")
+    for ours, twin in zip(got, lists_of(twins.NearestLists, dots, half, labels, relevant, 290), strict=True):
+        np.testing.assert_array_equal(ours, twin)
+        assert ours.dtype == twin.dtype
+
+
+KERNELS = [pytest.param("native", marks=pytest.mark.native)] * bool(ISAS) + ["twin"]
+
+
+@pytest.mark.parametrize("which", KERNELS)
+def test_calls_that_would_leave_the_arrays_are_refused(which):
+    kernel = (twins if which == "twin" else _kernels.native).NearestLists
+    half, labels = np.zeros(5, dtype=np.float32), np.zeros(5, dtype=np.int32)
+    for args in ((half, labels[:4], 1, 1), (half, labels, -1, 1), (half, labels, 1, 6)):
+        with pytest.raises(ValueError, match=r"n_near|n_far|labels"):
+            kernel(*args)
+    lists = kernel(half, labels, 2, 2)
+    dots, marks = np.zeros((2, 2), dtype=np.float32), np.zeros((2, 1), dtype=np.uint8)
+    for row, column in ((-1, -1), (4, 4), (0, 4), (0, 1), (2, 0), (2**40, 2**40)):
+        with pytest.raises(ValueError, match=r"row|column|diagonal"):
+            lists.update(dots, row, column, None, 1)
+    with pytest.raises(ValueError, match="relevant"):
+        lists.update(dots, 0, 0, marks, 1)
+    with pytest.raises(ValueError, match="dots"):
+        lists.update(np.zeros((6, 1), dtype=np.float32), 0, 0, None, 1)
