@@ -1,0 +1,1 @@
+"""The method: column generation, its master and pricing problems, losses and triplets."""
