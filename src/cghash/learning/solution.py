@@ -1,4 +1,4 @@
-"""What a master problem's solver returns."""
+"""What every solver of the master problem hands back."""
 
 from __future__ import annotations
 
@@ -7,22 +7,50 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class MasterSolution:
-    """Solution of a restricted master problem.
+    """Weights of the restricted master problem, with the multipliers that prove how good they are.
 
-    `slopes` (n_slots,) are ∂F/∂D aggregated from the dual solution: p·u summed over the triplets of a pair, positive on
-    near slots and negative on far slots. `bound` is a lower bound of this restricted problem's optimum.
+    Attributes
+    ----------
+    w : (m,) weights of the columns, 0 ≤ w ≤ upper.
+    objective : Σ p f(ρ) + Σ cost·w at these weights.
+    bound : no weights on these columns reach a lower objective.
+    slopes : (n_slots,) Σ p u over the triplets of a near slot, −Σ p u over those of a far slot; u are the
+        multipliers that prove the bound; −adjoint(slopes) is the gain of each column.
+    n_evaluations : how often the loss was evaluated, or simplex steps of a linear program.
+    converged : whether the gap asked for was reached.
     """
 
-    w: NDArray[np.float64]
+    w: Floats
     objective: float
     bound: float
-    slopes: NDArray[np.float64]
+    slopes: Floats
     n_evaluations: int
     converged: bool
 
     @property
     def gap(self) -> float:
-        return max(0.0, self.objective - self.bound)
+        """(objective − bound) relative to the objective."""
+        return relative_gap(self.objective, self.bound)
+
+
+def relative_gap(objective: float, bound: float) -> float:
+    """(objective − bound) / |objective|, and absolute near 0."""
+    return (objective - bound) / max(abs(objective), 1e-12)
+
+
+def feasible_share(gain: Floats, cost: Floats) -> float:
+    """Largest share ≤ 1 of the multipliers whose gain exceeds no positive cost.
+
+    It removes what a solver rounded. Columns that cost nothing are left to the solver's tolerance: no
+    positive share would mend them.
+
+    >>> feasible_share(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
+    0.5
+    """
+    over = (gain > cost) & (cost > 0)
+    return float(np.min(cost[over] / gain[over], initial=1.0))
