@@ -186,9 +186,7 @@ def test_too_few_evaluations_are_admitted():
 
 
 def test_a_loss_that_is_not_finite_is_an_error():
-    columns = ExplicitColumns(
-        np.ones((3, 1)), np.full(3, 1 / 3), lambda r: (np.where(r > 0, np.nan, 1), -1 + 0 * r)
-    )
+    columns = ExplicitColumns(np.ones((3, 1)), np.full(3, 1 / 3), lambda r: (np.where(r > 0, np.nan, 1), -1 + 0 * r))
     with pytest.raises(InvalidInputError, match="finite"):
         CuttingPlane().solve(columns, np.array([0.1]))
 

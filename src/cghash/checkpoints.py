@@ -43,7 +43,7 @@ class Checkpoint:
         arrays, about = self._stored
         if about["fingerprint"] != fingerprint:
             raise InvalidInputError(
-                f"checkpoint {os.fspath(self.path or '')!r} belongs to another fit (its data, comparisons or parameters "
+                f"checkpoint {os.fspath(self.path or '')!r} belongs to another fit (data, comparisons or parameters "
                 "differ); remove it or name another path"
             )
         return _state(arrays, about, n_bits)

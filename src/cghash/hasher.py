@@ -44,8 +44,8 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     regularizer : {"l1", "linf"}, default="l1"
         Norm of the weights. Duplets turn l1 into a weighted l1.
     C : float, default=None
-        Weight of the l1 norm against the mean loss of the triplets, or, under linf, the largest weight C′ that a bit may
-        have. None is 0.01 under l1 and 0.1 under linf.
+        Weight of the l1 norm against the mean loss of the triplets, or, under linf, the largest weight C′ of a
+        bit. None is 0.01 under l1 and 0.1 under linf.
     hash_function : {"linear", "stump", "tree", "rbf"} or classifier, default="linear"
         Family of the hash functions; a classifier must take `sample_weight`.
     sampling : {"mixed", "neighbors", "classes"}, default="mixed"
@@ -200,7 +200,7 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         """Read a model that `save` wrote."""
         from .model_files import load_model
 
-        return load_model(cls, path)
+        return load_model(cls, path)  # type: ignore[no-any-return]
 
     # How the parts are put together
 

@@ -63,8 +63,8 @@ def _plain_parameters(model: Any) -> dict[str, Any]:
             plain[name] = value
         else:
             warnings.warn(
-                f"parameter {name}={value!r} is not stored: the loaded model encodes the same, but a new fit of it would use "
-                "the default",
+                f"parameter {name}={value!r} is not stored: the loaded model encodes the same, but fitting it again "
+                "would use the default",
                 CGHashWarning,
                 stacklevel=4,
             )

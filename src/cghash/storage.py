@@ -1,7 +1,7 @@
 """Model files and checkpoints: safetensors with JSON metadata; versioned, checked, never unpickled.
 
-The metadata key `cghash` holds one JSON object: `format`, `version`, `checksum` (SHA-256 over the tensors' names, types,
-shapes and bytes) and what the writer adds. Files are written beside their place and renamed.
+The metadata key `cghash` holds one JSON object: `format`, `version`, `checksum` (SHA-256 over the tensors' names,
+types, shapes and bytes) and what the writer adds. Files are written beside their place and renamed.
 """
 
 from __future__ import annotations

@@ -15,17 +15,16 @@ from ..exceptions import ConvergenceWarning, NothingToLearnError
 from .columns import Columns
 from .families.base import Bits, Family, Functions, Priced
 from .losses import Loss
-from .master import feasible_scale
 from .master_choice import Master, master_for
 from .pricing import SignedPairs
 from .regularizers import Regularizer
 from .result import ColumnRecord, FitResult
-from .solution import MasterSolution
+from .solution import MasterSolution, feasible_share, relative_gap
 from .triplets import TripletSet
 
 Floats = NDArray[np.float64]
 
-_TIGHTEST = 1e-9  # relative gap of a master problem below which it is not solved again
+_TIGHTEST = 1e-8  # relative gap of a master problem below which it is not solved again
 
 
 @dataclass
@@ -57,8 +56,6 @@ class ColumnGeneration:
         ℓ, the number of hash functions to learn at most.
     tol : float
         A violation up to this counts as optimal.
-    master_tol : float
-        Relative gap to which each master problem is solved.
     seed : int
         Column j's random numbers depend on (seed, j) alone, so a resumed run draws the same.
     time_limit : float
@@ -71,15 +68,14 @@ class ColumnGeneration:
         n_bits: int,
         *,
         tol: float = 1e-6,
-        master_tol: float = 1e-5,
         seed: int = 0,
         time_limit: float = np.inf,
         n_threads: int = 1,
     ) -> None:
-        self.problem, self.n_bits, self.tol, self.master_tol = problem, n_bits, tol, master_tol
+        self.problem, self.n_bits, self.tol = problem, n_bits, tol
         self.seed, self.time_limit = seed, time_limit
         self.columns = Columns(problem.triplets, problem.loss, n_threads, n_bits)
-        self.master: Master = master_for(self.columns)
+        self.master: Master = master_for(self.columns, problem.regularizer.upper)
         self._first, self._second = self._pairs()
         self._costs: list[float] = []
         self._bits: set[bytes] = set()
@@ -98,16 +94,14 @@ class ColumnGeneration:
                 final_violation = self._best_violation(priced, pairs)
                 self._certify(state, solution, priced, pairs)
                 if status == "again":
-                    solution = self.master.solve(self._cost(), self._upper, solution.w, self.master_tol)
+                    solution = self.master.solve(self._cost(), solution.w)
                     continue
                 if new is None:
                     break
                 between = time.perf_counter()
                 function, bits = new
                 self._add(state, function, bits)  # steps 2 and 3
-                solution = self.master.solve(  # step 4
-                    self._cost(), self._upper, np.append(solution.w, 0.0), self.master_tol
-                )
+                solution = self.master.solve(self._cost(), np.append(solution.w, 0.0))  # step 4
                 seconds = (between - started, time.perf_counter() - between)
                 self._record(state, solution, priced, pairs, bits, seconds)
                 if after_column is not None:
@@ -156,8 +150,8 @@ class ColumnGeneration:
         if fresh:
             return "n_bits", None
         stale = any(pairs.gain(bits) - flat > self.tol for bits in priced.bits)
-        if stale and not self.problem.regularizer.bounded and self.master_tol > _TIGHTEST:
-            self.master_tol = max(_TIGHTEST, self.master_tol / 100)
+        if stale and not self.problem.regularizer.bounded and self.master.tol > _TIGHTEST:
+            self.master.tol = max(_TIGHTEST, self.master.tol / 100)
             return "again", None
         exact = self.problem.family.exact and not stale
         return ("optimal" if exact else "no_function"), None
@@ -171,21 +165,26 @@ class ColumnGeneration:
         self.columns.append(bits)
         self._costs.append(self.problem.regularizer.cost(bits))
         self._bits.add(_key(bits))
-        self.master.added(bits)
+        self.master.added(bits, self._costs[-1])
 
     # Bookkeeping
 
     def _replay(self, state: State) -> MasterSolution:
         """The master problem's solution after the columns of a state; a new state has none."""
-        solution = self.master.start()
+        solution = self._at(np.zeros(0))
         for j in range(len(state.records)):
             assert state.functions is not None
             self._append(self.problem.family.training_bits(state.functions.one(j)))
             if self.master.stateful:
-                solution = self.master.solve(self._cost(), self._upper, np.append(solution.w, 0.0), self.master_tol)
+                solution = self.master.solve(self._cost(), np.append(solution.w, 0.0))
         if state.records and not self.master.stateful:
-            solution = self.master.at(state.weights[-1], self._cost(), self._upper)
+            solution = self._at(state.weights[-1])
         return solution
+
+    def _at(self, w: Floats) -> MasterSolution:
+        """What is known at given weights, without solving."""
+        value, slopes = self.columns.slopes(w)
+        return MasterSolution(w, value + float(self._cost() @ w), 0.0, slopes, 0, True)
 
     def _forget_unfinished(self, state: State) -> None:
         """After an interrupt: keep only columns whose weights were solved."""
@@ -203,7 +202,7 @@ class ColumnGeneration:
             bound = max(bound, state.records[-2].bound)
         record.objective = solution.objective
         record.bound = min(bound, solution.objective)
-        record.gap = (record.objective - record.bound) / max(abs(record.objective), 1e-300)
+        record.gap = relative_gap(record.objective, record.bound)
 
     def _record(
         self,
@@ -238,7 +237,7 @@ class ColumnGeneration:
         if not solution.converged:
             warnings.warn(
                 f"the master problem of column {len(state.records)} stopped at a relative gap of "
-                f"{solution.gap / max(abs(solution.objective), 1e-300):.2g}; a larger C makes it easier",
+                f"{solution.gap:.2g}; a larger C makes it easier",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -268,15 +267,13 @@ class ColumnGeneration:
     def _nothing(self, priced: Priced, pairs: SignedPairs) -> str:
         best = self._best_violation(priced, pairs) + self.problem.regularizer.flat
         if best > self.tol:
-            return f"C must be below {best:.3g}, the largest gain of any function found, got {self.problem.regularizer.flat:.3g}"
+            return (
+                f"C must be below {best:.3g}, the largest gain that was found, got {self.problem.regularizer.flat:.3g}"
+            )
         return "no hash function of this family satisfies more triplets than it breaks: are all items alike?"
 
     def _cost(self) -> Floats:
         return np.array(self._costs)
-
-    @property
-    def _upper(self) -> float:
-        return self.problem.regularizer.upper
 
     def _pairs(self) -> tuple[NDArray[Any], NDArray[Any]]:
         first, second = self.problem.triplets.slots()
@@ -308,12 +305,13 @@ def full_bound(
         within = np.sum(np.maximum(gain - cost, 0.0))  # of the columns so far
         beyond = max(new, 0.0) if priced.positive_gains is None else priced.positive_gains - within
         return solution.bound - regularizer.upper * max(0.0, float(beyond))
-    scale = feasible_scale(gain, cost)
+    scale = feasible_share(gain, cost)
     found = max(new, priced.max_gain or 0.0)
-    if regularizer.duplet:  # θ·gain ≤ C·s for the candidates; their spread differs from function to function
-        spreads = np.array([regularizer.spread(bits) for bits in priced.bits])
-        worth = np.array([pairs.gain(bits) for bits in priced.bits]) + regularizer.duplet * spreads
-        scale = min(scale, feasible_scale(worth, regularizer.duplet * spreads)) if len(spreads) else scale
+    if regularizer.duplet:  # θ·gain ≤ C·s, which differs from function to function
+        costs = np.array([regularizer.cost(bits) for bits in priced.bits])
+        gains = np.array([pairs.gain(bits) for bits in priced.bits]) + costs
+        free = np.any((costs == 0.0) & (gains > 0.0))
+        scale = 0.0 if free else min(scale, feasible_share(gains, costs))
     elif found > regularizer.flat:
         scale = min(scale, regularizer.flat / found)
     if smooth:

@@ -66,9 +66,7 @@ class CuttingPlane:
         intercept, slopes = search.mixture()
         self._w, self._mixture = search.w, (intercept, slopes)
         converged = relative_gap(search.objective, search.bound) <= self.tol
-        return MasterSolution(
-            search.w, search.objective, search.bound, slopes, search.n_evaluations, converged
-        )
+        return MasterSolution(search.w, search.objective, search.bound, slopes, search.n_evaluations, converged)
 
 
 class _Search:

@@ -29,16 +29,12 @@ class HingeDual:
     array([1.])
     """
 
-    def __init__(
-        self, p: Floats, near_slot: Ints, far_slot: Ints, n_slots: int, *, upper: float = np.inf
-    ) -> None:
+    def __init__(self, p: Floats, near_slot: Ints, far_slot: Ints, n_slots: int, *, upper: float = np.inf) -> None:
         self._p, self._near_slot, self._far_slot, self._n_slots = p, near_slot, far_slot, n_slots
         self._upper = upper
         self._cost: list[float] = []
         self._columns = np.zeros((0, p.size), dtype=np.int8)  # (capacity, t)
-        self._scale = 1.0 / max(
-            float(np.max(p, initial=0.0)), np.finfo(float).tiny
-        )  # p_i ~ 1/t: near tolerances
+        self._scale = 1.0 / max(float(np.max(p, initial=0.0)), np.finfo(float).tiny)  # p_i ~ 1/t: near tolerances
         self._program = new_program()
         self._program.addVars(p.size, np.zeros(p.size), p * self._scale)
         self._program.changeColsCost(p.size, np.arange(p.size, dtype=np.int32), -np.ones(p.size))

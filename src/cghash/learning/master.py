@@ -12,15 +12,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from .columns import Columns
-from .solution import MasterSolution
+from .solution import MasterSolution, feasible_share, relative_gap
 
 Floats = NDArray[np.float64]
-
-
-def feasible_scale(gain: Floats, cost: Floats) -> float:
-    """The largest θ ≤ 1 with θ·gain ≤ cost."""
-    over = gain > cost
-    return float(np.min(cost[over] / gain[over])) if over.any() else 1.0
 
 
 class _Objective:
@@ -43,13 +37,12 @@ class _Objective:
         conjugates = loss - float(gradient @ w)  # −Σ p f*(−u), by Fenchel's equality
         if np.isfinite(self.upper):
             return conjugates - self.upper * float(np.sum(np.maximum(-gradient - self.cost, 0.0)))
-        scale = feasible_scale(-gradient, self.cost)
+        scale = feasible_share(-gradient, self.cost)
         return scale * conjugates - (1.0 - scale) * self.rest
 
     @property
     def gap(self) -> float:
-        """Relative."""
-        return max(0.0, self.value - self.bound) / max(abs(self.value), 1e-300)
+        return relative_gap(self.value, self.bound)
 
 
 def solve_smooth(
@@ -81,6 +74,5 @@ def solve_smooth(
     )
     _, slopes = columns.slopes(objective.w)
     used = columns.n_evaluations - before
-    # L-BFGS-B may end at rounding level above a tiny tolerance: that is as far as doubles go
-    converged = objective.gap <= max(tol, 1e-7) or objective.value <= 1e-12
+    converged = objective.gap <= max(tol, 1e-7)  # closer than that L-BFGS-B may end at rounding level
     return MasterSolution(objective.w, objective.value, objective.bound, slopes, used, converged)

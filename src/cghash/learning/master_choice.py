@@ -1,4 +1,11 @@
-"""Which solver serves which loss."""
+"""Which solver serves which loss, behind one face.
+
+| loss                          | triplets     | solver                                   |
+|-------------------------------|--------------|------------------------------------------|
+| smooth                        | any          | L-BFGS-B (master.py)                     |
+| hinge                         | ≤ 20 000     | HiGHS on the dual (hinge_lp.py)          |
+| hinge, any non-smooth loss    | any          | cutting planes (cutting_plane.py)        |
+"""
 
 from __future__ import annotations
 
@@ -8,24 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .columns import Columns
+from .cutting_plane import CuttingPlane
+from .hinge_lp import HingeDual
+from .losses import Hinge
 from .master import solve_smooth
 from .solution import MasterSolution
 
 Floats = NDArray[np.float64]
 
+LP_TRIPLETS = 20_000  # up to which the linear program keeps pace with the cutting planes
+
 
 class Master(Protocol):
     """Solves the restricted master problems of one run, one after another."""
 
+    tol: float  # relative gap to which it solves
     stateful: bool  # whether an answer depends on the answers before it
 
-    def start(self) -> MasterSolution: ...
+    def added(self, bits: NDArray[np.bool_], cost: float) -> None:
+        """A column was appended."""
 
-    def added(self, bits: NDArray[np.bool_]) -> None: ...
-
-    def solve(self, cost: Floats, upper: float, w0: Floats, tol: float) -> MasterSolution: ...
-
-    def at(self, w: Floats, cost: Floats, upper: float) -> MasterSolution: ...
+    def solve(self, cost: Floats, w0: Floats) -> MasterSolution:
+        """All weights anew, from `w0` where that helps."""
 
 
 class SmoothMaster:
@@ -33,24 +44,56 @@ class SmoothMaster:
 
     stateful = False
 
-    def __init__(self, columns: Columns) -> None:
-        self.columns = columns
+    def __init__(self, columns: Columns, upper: float) -> None:
+        self.columns, self.upper, self.tol = columns, upper, 1e-5
 
-    def start(self) -> MasterSolution:
-        return self.at(np.zeros(0), np.zeros(0), np.inf)
-
-    def added(self, bits: NDArray[np.bool_]) -> None:
+    def added(self, bits: NDArray[np.bool_], cost: float) -> None:
         pass
 
-    def solve(self, cost: Floats, upper: float, w0: Floats, tol: float) -> MasterSolution:
-        return solve_smooth(self.columns, cost, upper, w0, tol)
-
-    def at(self, w: Floats, cost: Floats, upper: float) -> MasterSolution:
-        value, slopes = self.columns.slopes(w)
-        objective = value + float(cost @ w)
-        return MasterSolution(w, objective, 0.0, slopes, 0, True)
+    def solve(self, cost: Floats, w0: Floats) -> MasterSolution:
+        return solve_smooth(self.columns, cost, self.upper, w0, self.tol)
 
 
-def master_for(columns: Columns) -> Master:
+class LinearProgramMaster:
+    """The hinge loss over triplets few enough to be written out: exact, one new row a column."""
+
+    stateful = True
+
+    def __init__(self, columns: Columns, upper: float) -> None:
+        self.tol = 1e-9
+        self._items = columns.triplets.slots()
+        self._near, self._far, p = columns.triplets.triplet_slots()
+        self._dual = HingeDual(p, self._near, self._far, columns.triplets.n_slots, upper=upper)
+
+    def added(self, bits: NDArray[np.bool_], cost: float) -> None:
+        differs = (bits[self._items[0]] != bits[self._items[1]]).astype(np.int8)  # (n_slots,)
+        self._dual.add_column(differs[self._far] - differs[self._near], cost)
+
+    def solve(self, cost: Floats, w0: Floats) -> MasterSolution:
+        return self._dual.solve()
+
+
+class CuttingPlaneMaster:
+    """Any convex loss over any number of triplets, from evaluations alone."""
+
+    stateful = True
+
+    def __init__(self, columns: Columns, upper: float) -> None:
+        self.columns, self.upper, self.tol = columns, upper, 1e-4
+        self._planes = CuttingPlane()
+
+    def added(self, bits: NDArray[np.bool_], cost: float) -> None:
+        pass
+
+    def solve(self, cost: Floats, w0: Floats) -> MasterSolution:
+        self._planes.tol = self.tol
+        return self._planes.solve(self.columns, cost, self.upper)
+
+
+def master_for(columns: Columns, upper: float) -> Master:
     """The solver for a loss and a number of triplets."""
-    return SmoothMaster(columns)
+    if getattr(columns.loss, "smooth", True):
+        return SmoothMaster(columns, upper)
+    if isinstance(columns.loss, Hinge) and columns.triplets.n_triplets <= LP_TRIPLETS:
+        return LinearProgramMaster(columns, upper)
+    return CuttingPlaneMaster(columns, upper)

@@ -45,8 +45,9 @@ class SignedPairs:
         """L·t for values t (n_live,) or (n_live, m) of the live items."""
         neighbors = self._half @ t + self._other @ t
         degree = self._degree.astype(t.dtype)
-        return (degree if t.ndim == 1 else degree[:, None]) * t - neighbors
+        return np.asarray((degree if t.ndim == 1 else degree[:, None]) * t - neighbors)
 
     def absolute_degree(self) -> Floats:
         """Σ|s| over each live item's pairs (n_live,)."""
-        return np.asarray(abs(self._half).sum(axis=1)).ravel() + np.asarray(abs(self._other).sum(axis=1)).ravel()
+        halves = (np.asarray(abs(half).sum(axis=1), dtype=np.float64).ravel() for half in (self._half, self._other))
+        return np.add(*halves)

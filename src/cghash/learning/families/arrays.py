@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from .base import Functions
 class ArrayFunctions(Functions):
     """Base for dataclasses of arrays; fields named in `shared` belong to all functions at once."""
 
-    shared = ()
+    shared: ClassVar[tuple[str, ...]] = ()
 
     def __len__(self) -> int:
         return len(getattr(self, self._rows()[0]))

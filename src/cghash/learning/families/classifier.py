@@ -16,8 +16,9 @@ from .base import Bits, Family, Functions, Priced, ranked
 from .minorize import Signs, leading_signs, minorize_maximize
 
 _UNSAVED = (
-    "a model of arbitrary classifiers cannot be saved to a file that loads safely; use hash_function='linear', 'stump', "
-    "'tree' or 'rbf' (a DecisionTreeClassifier counts as 'tree'), or keep the object with a tool that you trust, such as skops"
+    "a model of arbitrary classifiers cannot be saved to a file that loads safely; use hash_function='linear', "
+    "'stump', 'tree' or 'rbf' (a DecisionTreeClassifier counts as 'tree'), or keep the object with a tool that you "
+    "trust, such as skops"
 )
 
 

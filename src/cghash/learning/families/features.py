@@ -62,12 +62,13 @@ class Features:
     def dot(self, v: Singles) -> Singles:
         """Z·v for v (d,) or (d, m)."""
         product = self.matrix @ v
-        return product if self.shift is None else product - self.shift @ v
+        return np.asarray(product if self.shift is None else product - self.shift @ v)
 
     def tdot(self, r: Singles) -> Singles:
         """Zᵀ·r for r (n,) or (n, m)."""
         product = self.matrix.T @ r
-        return product if self.shift is None else product - np.multiply.outer(self.shift, r.sum(axis=0))
+        shifted = product if self.shift is None else product - np.multiply.outer(self.shift, r.sum(axis=0))
+        return np.asarray(shifted)
 
     def take(self, rows: NDArray[np.int64]) -> Features:
         """The features of some items; all of them when nearly all are asked for."""

@@ -21,7 +21,7 @@ class RBFFunctions(ArrayFunctions):
     """Weighted sums of Gaussian bumps around common landmarks."""
 
     family: ClassVar[str] = "rbf"
-    shared = ("landmarks", "gamma", "mean")
+    shared: ClassVar[tuple[str, ...]] = ("landmarks", "gamma", "mean")
     coef: NDArray[np.float64]  # (ℓ, m)
     intercept: NDArray[np.float64]  # (ℓ,)
     landmarks: NDArray[np.float64]  # (m, d)
@@ -53,12 +53,12 @@ def squared_distances(X: Any, landmarks: NDArray[np.float64]) -> NDArray[np.floa
     centre = landmarks.mean(axis=0)
     A, B = X - centre, landmarks - centre
     square = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1) - 2.0 * A @ B.T
-    return np.maximum(square, 0.0)
+    return np.asarray(np.maximum(square, 0.0))
 
 
 def bumps(X: Any, landmarks: NDArray[np.float64], gamma: float, mean: Any = 0.0) -> NDArray[np.float32]:
     """exp(−γ‖x − landmark‖²) − mean (n, m)."""
-    return (np.exp(-gamma * squared_distances(X, landmarks)) - mean).astype(np.float32)
+    return np.asarray(np.exp(-gamma * squared_distances(X, landmarks)) - mean, dtype=np.float32)
 
 
 class RBFFamily(Family):
