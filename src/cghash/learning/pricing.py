@@ -29,9 +29,14 @@ class SignedPairs:
         number = np.cumsum(mentioned) - 1  # item → row among the live
         a, b, s = number[self.first], number[self.second], self.weights.astype(np.float32)
         n = len(self.items)
-        half = sp.csr_matrix((s, (a.astype(np.int32), b.astype(np.int32))), shape=(n, n))
+        self._slots = a.astype(np.int32), b.astype(np.int32)
+        half = sp.csr_matrix((s, self._slots), shape=(n, n))
         self._half, self._other = half, half.T.tocsr()
         self._degree = np.bincount(a, self.weights, n) + np.bincount(b, self.weights, n)
+
+    def live_slots(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+        """The two rows among the live items, and the weight, of each live slot."""
+        return *self._slots, self.weights
 
     def gain(self, bits: NDArray[np.bool_]) -> float:
         """The true gain of a hash function, from its bit of every item (n_items,)."""

@@ -70,15 +70,15 @@ def check_learnable(relevance: Any) -> None:
 
 def relevance_of(y: Any) -> Any:
     """Class numbers (n,) from labels of any kind, or the indicator matrix (n, L) of a multi-label problem."""
-    if sp.issparse(y) or (np.ndim(y) == 2 and np.shape(y)[1] != 1):
-        indicator = sp.csr_matrix(y) if sp.issparse(y) else np.asarray(y)
-        values = indicator.data if sp.issparse(indicator) else indicator
-        if not np.isin(values, (0, 1)).all():
+    y = sp.csr_matrix(y) if sp.issparse(y) else np.asarray(y)
+    if y.ndim == 2 and y.shape[1] != 1:
+        values = y.data if sp.issparse(y) else y
+        if values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
             raise InvalidInputError("y must be labels (n,) or an indicator matrix (n, L) of 0 and 1, got other values")
-        return indicator.astype(np.int8)
+        return y.astype(np.int8)
     from sklearn.utils.multiclass import check_classification_targets
 
-    labels = np.asarray(y).ravel()
+    labels = (y.toarray() if sp.issparse(y) else y).ravel()
     check_classification_targets(labels)
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 

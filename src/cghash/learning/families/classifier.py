@@ -83,8 +83,9 @@ class ClassifierFamily(Family):
             function = self.fit_one(live, labels, weights / weights.mean(), seed)
             return function, np.where(function.bits(live)[:, 0], 1, -1).astype(np.float32)
 
-        steps = minorize_maximize(pairs, leading_signs(pairs, rng), train, self.max_steps)
-        found = [(function, self.training_bits(function)) for function, _ in steps[-1:]]
+        starts = leading_signs(pairs, rng, count=2 if taken is None else 6)
+        steps = [step for start in starts for step in minorize_maximize(pairs, start, train, self.max_steps)]
+        found = [(function, self.training_bits(function)) for function, _ in steps]
         return ranked(pairs, found, n_evaluations=fits)
 
     def fit_one(self, X: Any, labels: Bits, weights: NDArray[np.float64], seed: int) -> Functions:

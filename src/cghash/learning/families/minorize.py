@@ -23,21 +23,22 @@ Train = Callable[[NDArray[np.bool_], NDArray[np.float64]], tuple[Answer, Signs] 
 _SHIFTS = (0.0, 0.1, 0.3, 1.0)  # of Σ|s|; at 1 the tangent is a lower bound for certain
 
 
-def leading_signs(pairs: SignedPairs, rng: np.random.Generator) -> Signs:
-    """Signs of the leading eigenvector of L: the labelling that no family could beat by much."""
+def leading_signs(pairs: SignedPairs, rng: np.random.Generator, count: int, n_vectors: int = 4) -> list[Signs]:
+    """Labellings that no family could beat by much: signs of L's leading eigenvector, then of random mixtures."""
     n = len(pairs.items)
-    if n < 3:
-        return np.where(np.arange(n) % 2 == 0, 1, -1).astype(np.float32)
+    mixtures = rng.standard_normal((n_vectors, count))
+    mixtures[:, 0] = np.eye(n_vectors)[:, 0]
+    if n <= n_vectors + 1:
+        return [signs(rng.standard_normal(n)) for _ in range(count)]
     operator = scipy.sparse.linalg.LinearOperator(
         (n, n), matvec=lambda t: pairs.laplacian(np.ravel(t)), dtype=np.float64
     )
     start = rng.standard_normal(n)
     try:
-        _, vectors = scipy.sparse.linalg.eigsh(operator, k=1, which="LA", v0=start, tol=1e-2, maxiter=200)
-        leading = vectors[:, 0]
+        _, vectors = scipy.sparse.linalg.eigsh(operator, k=n_vectors, which="LA", v0=start, tol=1e-2, maxiter=200)
     except scipy.sparse.linalg.ArpackNoConvergence:
-        leading = start
-    return signs(leading)
+        vectors = rng.standard_normal((n, n_vectors))
+    return [signs(mixture) for mixture in (vectors[:, ::-1] @ mixtures).T]
 
 
 def signs(values: NDArray[np.floating]) -> Signs:

@@ -19,6 +19,7 @@ from scipy.optimize import minimize
 from ..pricing import SignedPairs
 from .features import Features
 from .minorize import Signs, minorize_maximize, signs
+from .ranks import dense_ranks
 
 Direction = tuple[NDArray[np.float64], float]  # v (d,), b
 
@@ -53,6 +54,7 @@ class ProjectionPricing:
     ridge: float = 1e-3  # of the mean eigenvalue of ZᵀZ
     n_starts: int = 2
     n_power: int = 5
+    n_threads: int = 1
 
     def __post_init__(self) -> None:
         self._factor: Any = None
@@ -61,18 +63,36 @@ class ProjectionPricing:
         """Directions worth a look, the number of evaluations, and the bytes of features that they read."""
         live = self.Z.take(pairs.items)
         relaxed = RelaxedGain(live, pairs)
-        found = [self._climb(relaxed, self._best_draw(live, pairs, rng))]
+        draws = self._draw(rng)
+        found = [self._climb(relaxed, self._best(live, pairs, draws))]
         if self.refined:
             for _ in range(self.n_starts):
                 found += self._polish(relaxed, self._leading(relaxed, rng))
+            found = self._best_thresholds(live, pairs, found, draws[0][:, :4])
         return found, relaxed.n_evaluations, 2 * relaxed.n_evaluations * live.n_bytes
 
-    def _best_draw(self, live: Features, pairs: SignedPairs, rng: np.random.Generator) -> Direction:
-        V = rng.standard_normal((live.shape[1], self.n_draws)).astype(np.float32)
-        b = rng.uniform(-1.0, 1.0, self.n_draws).astype(np.float32)
+    def _draw(self, rng: np.random.Generator) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Random hyperplanes: v ~ N(0, 1) (d, draws), b ~ U(-1, 1) (draws,)."""
+        V = rng.standard_normal((self.Z.shape[1], self.n_draws)).astype(np.float32)
+        return V, rng.uniform(-1.0, 1.0, self.n_draws).astype(np.float32)
+
+    def _best(self, live: Features, pairs: SignedPairs, draws: tuple[Any, Any]) -> Direction:
+        """The draw with the largest relaxed gain."""
+        V, b = draws
         t = np.tanh(live.dot(V) + b)
         best = int(np.argmax(np.einsum("ij,ij->j", t, pairs.laplacian(t))))
         return V[:, best].astype(np.float64), float(b[best])
+
+    def _best_thresholds(
+        self, live: Features, pairs: SignedPairs, found: list[Direction], more: NDArray[np.float32]
+    ) -> list[Direction]:
+        """Each direction with the threshold of the largest true gain along it, exactly: a stump on its projection."""
+        V = np.column_stack([*(v for v, _ in found), more]).astype(np.float32)  # (d, m)
+        ranks = dense_ranks(np.ascontiguousarray(live.dot(V)))
+        none = np.zeros(0, dtype=np.int64)
+        _, rank, _ = ranks.kernel.sweep(*pairs.live_slots(), none, none, self.n_threads)
+        cut = np.flatnonzero(rank >= 0).tolist()
+        return found + [(V[:, m].astype(np.float64), -ranks.threshold(m, int(rank[m]))) for m in cut]
 
     def _climb(self, relaxed: RelaxedGain, start: Direction) -> Direction:
         """L-BFGS on the relaxed gain (eq. 15)."""

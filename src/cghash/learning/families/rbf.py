@@ -79,7 +79,7 @@ class RBFFamily(Family):
         self.bumps = np.concatenate(
             [bumps(X[rows], self.landmarks, self.gamma, self.mean) for rows in rows_in_blocks(len(X))]
         )
-        self.pricing = ProjectionPricing(Features(self.bumps), self.refined)
+        self.pricing = ProjectionPricing(Features(self.bumps), self.refined, n_threads=n_threads)
 
     def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
         directions, evaluations, n_bytes = self.pricing.search(pairs, rng)
