@@ -51,8 +51,8 @@ class ProjectionPricing:
     refined: bool
     n_draws: int = 16
     max_iter: int = 30
-    ridge: float = 1e-3  # of the mean eigenvalue of ZᵀZ
-    n_starts: int = 2
+    ridge: float = 1.0  # of the mean eigenvalue of ZᵀZ
+    n_starts: int = 1
     n_power: int = 5
     n_threads: int = 1
 
@@ -66,8 +66,10 @@ class ProjectionPricing:
         draws = self._draw(rng)
         found = [self._climb(relaxed, self._best(live, pairs, draws))]
         if self.refined:
-            for _ in range(self.n_starts):
-                found += self._polish(relaxed, self._leading(relaxed, rng))
+            leading = [self._leading(relaxed, rng) for _ in range(self.n_starts)]
+            found.append(self._climb(relaxed, leading[0]))
+            for start in leading + found:
+                found = found + self._polish(relaxed, self._signs(live, start))
             found = self._best_thresholds(live, pairs, found, draws[0][:, :4])
         return found, relaxed.n_evaluations, 2 * relaxed.n_evaluations * live.n_bytes
 
@@ -100,23 +102,29 @@ class ProjectionPricing:
         x = minimize(relaxed, np.append(*start), jac=True, method="L-BFGS-B", options=options).x
         return x[:-1], float(x[-1])
 
-    def _leading(self, relaxed: RelaxedGain, rng: np.random.Generator) -> Signs:
-        """Signs along the leading generalised eigenvector of (ZᵀLZ, ZᵀZ), by power steps from a random one."""
-        values = relaxed.Z.dot(rng.standard_normal(self.Z.shape[1]).astype(np.float32))
+    def _leading(self, relaxed: RelaxedGain, rng: np.random.Generator) -> Direction:
+        """The leading generalised eigenvector of (ZᵀLZ, ZᵀZ), by power steps from a random one; values of size one."""
+        v, b = rng.standard_normal(self.Z.shape[1]), 0.0
         for _ in range(self.n_power):
-            values = values / np.sqrt(np.mean(values**2) + np.finfo(np.float32).tiny)
-            v, b = self._regress(relaxed, relaxed.pairs.laplacian(values))
-            values = relaxed.Z.dot(v.astype(np.float32)) + np.float32(b)
-        return signs(values)
+            v, b = self._regress(relaxed, relaxed.pairs.laplacian(self._values(relaxed.Z, (v, b))))
+        size = float(np.sqrt(np.mean(self._values(relaxed.Z, (v, b)) ** 2))) or 1.0
+        return v / size, b / size
 
     def _polish(self, relaxed: RelaxedGain, start: Signs) -> list[Direction]:
         """Minorise–maximise on the true gain, each step a ridge regression."""
 
         def train(labels: NDArray[np.bool_], weights: NDArray[np.float64]) -> tuple[Direction, Signs]:
             direction = self._regress(relaxed, np.where(labels, weights, -weights).astype(np.float32))
-            return direction, signs(relaxed.Z.dot(direction[0].astype(np.float32)) + np.float32(direction[1]))
+            return direction, self._signs(relaxed.Z, direction)
 
         return [direction for direction, _ in minorize_maximize(relaxed.pairs, start, train)[-1:]]
+
+    @staticmethod
+    def _values(Z: Features, direction: Direction) -> NDArray[np.float32]:
+        return Z.dot(direction[0].astype(np.float32)) + np.float32(direction[1])
+
+    def _signs(self, Z: Features, direction: Direction) -> Signs:
+        return signs(self._values(Z, direction))
 
     def _regress(self, relaxed: RelaxedGain, target: NDArray[np.float32]) -> Direction:
         """The hyperplane that fits a target (n_live,) best, other items having the target 0; Z is centred."""

@@ -79,7 +79,9 @@ class RBFFamily(Family):
         self.bumps = np.concatenate(
             [bumps(X[rows], self.landmarks, self.gamma, self.mean) for rows in rows_in_blocks(len(X))]
         )
-        self.pricing = ProjectionPricing(Features(self.bumps), self.refined, n_threads=n_threads)
+        self.size = float(np.sqrt(np.mean(np.sum(self.bumps**2, axis=1)))) or 1.0
+        features = Features(self.bumps / np.float32(self.size))
+        self.pricing = ProjectionPricing(features, self.refined, ridge=1e-3, n_starts=2, n_threads=n_threads)
 
     def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
         directions, evaluations, n_bytes = self.pricing.search(pairs, rng)
@@ -92,4 +94,4 @@ class RBFFamily(Family):
         return function.bits_of(self.bumps)[:, 0]
 
     def _function(self, v: NDArray[np.float64], b: float) -> RBFFunctions:
-        return RBFFunctions(v[None, :], np.array([b]), self.landmarks, np.array([self.gamma]), self.mean)
+        return RBFFunctions(v[None, :] / self.size, np.array([b]), self.landmarks, np.array([self.gamma]), self.mean)

@@ -1,0 +1,70 @@
+"""What every benchmark needs: data sets, splits, and results with the circumstances under which they were measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results"
+FILES = {
+    "usps": "usps",
+    "isolet": "isolet",
+    "mnist": "mnist",
+    "scene15": "scene15_gist512",
+    "cifar10": "cifar10_gist512",
+    "newsgroups": "newsgroups20_minilm384",
+}
+
+
+def load(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Items and labels of a data set in the folder that CGHASH_DATA names."""
+    folder = os.environ.get("CGHASH_DATA")
+    if not folder:
+        raise SystemExit("set CGHASH_DATA to the folder with the data sets")
+    with np.load(Path(folder) / f"{FILES[name]}.npz") as arrays:
+        return arrays["X"].astype(np.float32), arrays["y"].astype(np.int64)
+
+
+def split(X: np.ndarray, y: np.ndarray, n_train: int, n_test: int, seed: int) -> tuple[np.ndarray, ...]:
+    """Stratified random split: X_train, y_train, X_test, y_test."""
+    from sklearn.model_selection import train_test_split
+
+    train, test = train_test_split(
+        np.arange(len(y)), train_size=n_train, test_size=n_test, stratify=y, random_state=seed
+    )
+    return X[train], y[train], X[test], y[test]
+
+
+def circumstances() -> dict[str, Any]:
+    """Commit, versions and processor."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    packages = ("cghash", "numpy", "scipy", "scikit-learn", "highspy")
+    return {
+        "commit": commit.stdout.strip(),
+        "versions": {name: version(name) for name in packages} | {"python": platform.python_version()},
+        "cpu": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+    }
+
+
+def write(name: str, command: str, rows: Any) -> None:
+    """Keep results as small JSON in benchmarks/results."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps({"command": command, **circumstances(), "rows": rows}, indent=1) + "\n")
+    print(f"wrote {path.relative_to(Path.cwd())}" if path.is_relative_to(Path.cwd()) else f"wrote {path}")
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
