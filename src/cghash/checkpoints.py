@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +36,17 @@ class Checkpoint:
             return drawn
         return int(self._stored[1]["seed"])
 
-    def begin(self, fingerprint: str, seed: int, n_bits: int) -> State:
+    def begin(self, fingerprint: Callable[[], str], seed: int, n_bits: int) -> State:
         """The state to go on from, which is empty for a new fit."""
-        self._fingerprint, self._seed = fingerprint, seed
+        if self.path is None:
+            return State()
+        self._fingerprint, self._seed = fingerprint(), seed
         if self._stored is None:
             return State()
         arrays, about = self._stored
-        if about["fingerprint"] != fingerprint:
+        if about["fingerprint"] != self._fingerprint:
             raise InvalidInputError(
-                f"checkpoint {os.fspath(self.path or '')!r} belongs to another fit (data, comparisons or parameters "
+                f"checkpoint {os.fspath(self.path)!r} belongs to another fit (data, comparisons or parameters "
                 "differ); remove it or name another path"
             )
         return _state(arrays, about, n_bits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from copy import copy
 from typing import Any, Self
@@ -134,16 +135,17 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         duplets : (k, 2) int row numbers, optional
             Pairs that should get near codes.
         """
+        began = time.perf_counter()
         self._check_parameters()
         X = self._validated(X, reset=True)
         saved = Checkpoint(self.checkpoint)
         drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
         seed = saved.seed(drawn, fixed=self.random_state is not None)
         problem = self._problem(X, self._triplets(X, y, triplets, triplet_weights, seed), duplets)
+        compared = time.perf_counter()
         problem.family.prepare(X, np.random.default_rng([seed, 2**31]), n_threads(self.n_jobs))
-        state = (
-            saved.begin(fingerprint_of(X, problem, self._deciding()), seed, self.n_bits) if self.checkpoint else State()
-        )
+        prepared = time.perf_counter()
+        state = saved.begin(lambda: fingerprint_of(X, problem, self._deciding()), seed, self.n_bits)
         with FitProgress(self.n_bits, self.verbose) as progress:
 
             def after_column(state: State) -> None:
@@ -151,6 +153,8 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
                 progress(state)
 
             result = self._algorithm(problem, seed).run(state, after_column)
+        result.seconds_triplets, result.seconds_family = compared - began, prepared - compared
+        result.seconds = time.perf_counter() - began
         self._keep(state, result)
         return self
 
