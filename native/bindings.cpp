@@ -9,6 +9,8 @@
 
 using namespace cghash;
 
+void bind_nearest(nb::module_& m);
+void bind_pricing(nb::module_& m);
 void bind_stumps(nb::module_& m);
 
 namespace {
@@ -95,4 +97,5 @@ NB_MODULE(_native, m) {
     bind_pair_table(m);
     bind_stumps(m);
     bind_nearest(m);
+    bind_pricing(m);
 }

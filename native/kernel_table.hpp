@@ -66,6 +66,8 @@ struct KernelTable {
     void (*stump_deltas_32)(const StumpBlock&, const std::uint32_t* ranks);
     void (*nearest_rows)(const NearestBlock&, std::int64_t first, std::int64_t last);
     void (*nearest_columns_of)(const NearestBlock&, std::int64_t first, std::int64_t last);
+    void (*project_f32)(const float* X, std::int64_t n, const double* coef, std::int64_t d, std::int64_t l, double* out);
+    void (*project_f64)(const double* X, std::int64_t n, const double* coef, std::int64_t d, std::int64_t l, double* out);
 };
 
 extern const KernelTable baseline_kernels;

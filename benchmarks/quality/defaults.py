@@ -18,10 +18,9 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from common import load, split, write
-
 from cghash import CGHash
 from cghash.lab.criteria import evaluate
+from common import load, split, write
 
 SETS = ("usps", "isolet", "scene15", "newsgroups", "cifar10")
 

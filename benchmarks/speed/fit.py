@@ -23,9 +23,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 import plain
-from common import load, write
 
 from cghash import CGHash
+from common import load, write
 
 SETTINGS = {"method": "paper", "sampling": "neighbors", "n_neighbors": 10, "C": 0.01, "random_state": 0}
 

@@ -4,6 +4,8 @@
 |----------------|-----------------------------------------------------------|--------------------|
 | `PairTable`    | columns as bits over pair slots; loss, gradient, counts   | learning.columns   |
 | `StumpRanks`   | items' ranks in features; the best stump of each feature  | families.ranks     |
+| `SignedGraph`  | Laplacian and gain of signed pair weights                 | learning.pricing   |
+| `project`      | items times hyperplanes, in one fixed order of summation  | families.linear    |
 | `NearestLists` | least scores of each item, from blocks of products        | learning.neighbors |
 
 `CGHASH_KERNELS=numpy` chooses the NumPy twins, `native` insists on the extension; `CGHASH_ISA` names an
@@ -23,7 +25,17 @@ try:
 except ImportError:  # built without a compiler
     _native = None
 
-__all__ = ["NearestLists", "PairTable", "StumpRanks", "instruction_set", "n_threads", "native", "twins"]
+__all__ = [
+    "NearestLists",
+    "PairTable",
+    "SignedGraph",
+    "StumpRanks",
+    "instruction_set",
+    "n_threads",
+    "native",
+    "project",
+    "twins",
+]
 
 
 def _choose() -> ModuleType:
@@ -39,7 +51,9 @@ native: ModuleType | None = _native
 _chosen = _choose()
 NearestLists = _chosen.NearestLists
 PairTable = _chosen.PairTable
+SignedGraph = _chosen.SignedGraph
 StumpRanks = _chosen.StumpRanks
+project = _chosen.project
 
 
 def instruction_set() -> str:

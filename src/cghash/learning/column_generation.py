@@ -24,6 +24,7 @@ from .triplets import TripletSet
 
 Floats = NDArray[np.float64]
 
+_ATTEMPTS = 3  # of a search by heuristics, before it is believed that there is nothing more
 _TIGHTEST = 1e-8  # relative gap of a master problem below which it is not solved again
 
 
@@ -76,7 +77,7 @@ class ColumnGeneration:
         self.seed, self.time_limit = seed, time_limit
         self.columns = Columns(problem.triplets, problem.loss, n_threads, n_bits)
         self.master: Master = master_for(self.columns, problem.regularizer.upper)
-        self._first, self._second = self._pairs()
+        self.pairs = SignedPairs(*self._slots(), problem.triplets.n_items, n_threads)
         self._costs: list[float] = []
         self._bits: set[bytes] = set()
 
@@ -88,22 +89,20 @@ class ColumnGeneration:
         try:
             while True:
                 started = time.perf_counter()
-                column = len(state.records)
-                priced, pairs = self._price(solution, column, state.functions)  # step 1
-                status, new = self._choose(priced, pairs, state, began)
-                final_violation = self._best_violation(priced, pairs)
-                self._certify(state, solution, priced, pairs)
+                priced = self._price(solution, state)  # step 1
+                status, new = self._choose(priced, state, began)
+                final_violation = self._best_gain(priced) - self.problem.regularizer.flat
+                self._certify(state, solution, priced)
                 if status == "again":
                     solution = self.master.solve(self._cost(), solution.w)
                     continue
                 if new is None:
                     break
                 between = time.perf_counter()
-                function, bits = new
-                self._add(state, function, bits)  # steps 2 and 3
+                self._add(state, priced.candidates[new], priced.bits[new])  # steps 2 and 3
                 solution = self.master.solve(self._cost(), np.append(solution.w, 0.0))  # step 4
                 seconds = (between - started, time.perf_counter() - between)
-                self._record(state, solution, priced, pairs, bits, seconds)
+                self._record(state, solution, priced, new, seconds)
                 if after_column is not None:
                     after_column(state)
         except KeyboardInterrupt:
@@ -115,46 +114,48 @@ class ColumnGeneration:
 
     # The steps of Algorithm 1
 
-    def _price(self, solution: MasterSolution, column: int, taken: Functions | None) -> tuple[Priced, SignedPairs]:
-        """Step 1: search for the hash function with the largest gain at the current multipliers (eq. 13)."""
-        regularizer = self.problem.regularizer
-        duplets = np.full(len(regularizer.duplets), -regularizer.duplet / max(1, len(regularizer.duplets)))
-        pairs = SignedPairs(
-            self._first,
-            self._second,
-            np.concatenate([-solution.slopes, duplets]),
-            self.problem.triplets.n_items,
-        )
-        if not len(pairs.items):
-            return Priced([], [], max_gain=0.0, positive_gains=0.0), pairs
-        rng = np.random.default_rng([self.seed, column])
-        return self.problem.family.price(pairs, rng, taken if regularizer.bounded else None), pairs
+    def _price(self, solution: MasterSolution, state: State) -> Priced:
+        """Step 1: search for the hash function with the largest gain at the current multipliers (eq. 13).
 
-    def _choose(
-        self, priced: Priced, pairs: SignedPairs, state: State, began: float
-    ) -> tuple[str, tuple[Functions, Bits] | None]:
-        """Decide whether to stop, to solve the master problem more exactly, or which candidate to add."""
+        A search by heuristics may fail where functions exist: it is tried again with other draws.
+        """
+        regularizer, family = self.problem.regularizer, self.problem.family
+        duplets = np.full(len(regularizer.duplets), -regularizer.duplet / max(1, len(regularizer.duplets)))
+        self.pairs.set_weights(np.concatenate([-solution.slopes, duplets]))
+        priced = Priced([], [], [], max_gain=0.0, positive_gains=0.0)
+        if not len(self.pairs.items):
+            return priced
+        for attempt in range(1 if family.exact else _ATTEMPTS):
+            rng = np.random.default_rng([self.seed, len(state.records), attempt])
+            priced = family.price(self.pairs, rng, state.functions if regularizer.bounded else None)
+            if self._fresh(priced) is not None:
+                break
+        return priced
+
+    def _fresh(self, priced: Priced) -> int | None:
+        """The best candidate that promises something and is not there yet."""
         flat = self.problem.regularizer.flat
-        column = len(state.records)
-        fresh = [
-            (function, bits)
-            for function, bits in zip(priced.candidates, priced.bits, strict=True)
-            if pairs.gain(bits) - flat > self.tol and _key(bits) not in self._bits
-        ]
-        if fresh and column < self.n_bits:
-            if time.perf_counter() - began > self.time_limit and column:
-                return "time_limit", None
-            return "add", fresh[0]
-        if column == 0:
-            raise NothingToLearnError(self._nothing(priced, pairs))
-        if fresh:
+        for i, (bits, gain) in enumerate(zip(priced.bits, priced.gains, strict=True)):
+            if gain - flat > self.tol and _key(bits) not in self._bits:
+                return i
+        return None
+
+    def _choose(self, priced: Priced, state: State, began: float) -> tuple[str, int | None]:
+        """Decide whether to stop, to solve the master problem more exactly, or which candidate to add."""
+        column, fresh = len(state.records), self._fresh(priced)
+        if column == 0 and fresh is None:
+            raise NothingToLearnError(self._nothing(priced))
+        if fresh is not None and column >= self.n_bits:
             return "n_bits", None
-        stale = any(pairs.gain(bits) - flat > self.tol for bits in priced.bits)
+        if column and time.perf_counter() - began > self.time_limit:
+            return "time_limit", None
+        if fresh is not None:
+            return "add", fresh
+        stale = self._best_gain(priced) - self.problem.regularizer.flat > self.tol
         if stale and not self.problem.regularizer.bounded and self.master.tol > _TIGHTEST:
             self.master.tol = max(_TIGHTEST, self.master.tol / 100)
             return "again", None
-        exact = self.problem.family.exact and not stale
-        return ("optimal" if exact else "no_function"), None
+        return ("optimal" if self.problem.family.exact and not stale else "no_function"), None
 
     def _add(self, state: State, function: Functions, bits: Bits) -> None:
         """Steps 2 and 3: keep the function, and its column over all triplets."""
@@ -192,11 +193,11 @@ class ColumnGeneration:
         if state.functions is not None and len(state.functions) > done:
             state.functions = state.functions.head(done)
 
-    def _certify(self, state: State, solution: MasterSolution, priced: Priced, pairs: SignedPairs) -> None:
+    def _certify(self, state: State, solution: MasterSolution, priced: Priced) -> None:
         """Write the dual bound of the full problem, known from the last pricing, into the last record."""
         if not state.records:
             return
-        bound = full_bound(self.columns, solution, self.problem, priced, pairs, self._cost())
+        bound = full_bound(self.columns, solution, self.problem, priced, self._cost())
         record = state.records[-1]
         if self.problem.family.exact and len(state.records) > 1:
             bound = max(bound, state.records[-2].bound)
@@ -205,28 +206,22 @@ class ColumnGeneration:
         record.gap = relative_gap(record.objective, record.bound)
 
     def _record(
-        self,
-        state: State,
-        solution: MasterSolution,
-        priced: Priced,
-        pairs: SignedPairs,
-        bits: Bits,
-        seconds: tuple[float, float],
+        self, state: State, solution: MasterSolution, priced: Priced, new: int, seconds: tuple[float, float]
     ) -> None:
         regularizer = self.problem.regularizer
-        promised = pairs.gain(bits)
+        promised = priced.gains[new]
         satisfied, live = self.columns.counts(self.columns.distances(solution.w))
         state.weights.append(solution.w)
         state.records.append(
             ColumnRecord(
-                gain=promised + regularizer.duplet * regularizer.spread(bits),
+                gain=promised + regularizer.duplet * regularizer.spread(priced.bits[new]),
                 violation=promised - regularizer.flat,
                 objective=solution.objective,
                 bound=0.0,
                 gap=1.0,
                 satisfied=satisfied,
                 live_triplets=live,
-                live_items=len(pairs.items),
+                live_items=len(self.pairs.items),
                 evaluations_pricing=priced.n_evaluations,
                 evaluations_master=solution.n_evaluations,
                 bytes_pricing=priced.bytes_read,
@@ -258,30 +253,24 @@ class ColumnGeneration:
             seconds=seconds,
         )
 
-    def _best_violation(self, priced: Priced, pairs: SignedPairs) -> float:
-        flat = self.problem.regularizer.flat
-        if priced.max_gain is not None:
-            return priced.max_gain - flat
-        return max((pairs.gain(bits) for bits in priced.bits), default=0.0) - flat
+    def _best_gain(self, priced: Priced) -> float:
+        """The largest gain that was found, less what duplets cost."""
+        return priced.max_gain if priced.max_gain is not None else max(priced.gains, default=0.0)
 
-    def _nothing(self, priced: Priced, pairs: SignedPairs) -> str:
-        best = self._best_violation(priced, pairs) + self.problem.regularizer.flat
+    def _nothing(self, priced: Priced) -> str:
+        best, flat = self._best_gain(priced), self.problem.regularizer.flat
         if best > self.tol:
-            return (
-                f"C must be below {best:.3g}, the largest gain that was found, got {self.problem.regularizer.flat:.3g}"
-            )
+            return f"C must be below {best:.3g}, the largest gain that was found, got {flat:.3g}"
         return "no hash function of this family satisfies more triplets than it breaks: are all items alike?"
 
     def _cost(self) -> Floats:
         return np.array(self._costs)
 
-    def _pairs(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _slots(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The two items of each pair slot of the triplets, then of each duplet."""
         first, second = self.problem.triplets.slots()
         duplets = self.problem.regularizer.duplets
-        return (
-            np.concatenate([first, duplets[:, 0]]).astype(np.int32),
-            np.concatenate([second, duplets[:, 1]]).astype(np.int32),
-        )
+        return np.concatenate([first, duplets[:, 0]]), np.concatenate([second, duplets[:, 1]])
 
 
 def full_bound(
@@ -289,7 +278,6 @@ def full_bound(
     solution: MasterSolution,
     problem: Problem,
     priced: Priced,
-    pairs: SignedPairs,
     cost: Floats,
 ) -> float:
     """Dual bound of the problem over the whole family (eq. 11, 18), from the multipliers of a master's solution.
@@ -297,7 +285,7 @@ def full_bound(
     Proven when pricing is exact; else it speaks of the functions found so far and of the new candidates.
     """
     gain = -columns.adjoint(solution.slopes)
-    new = max((pairs.gain(bits) for bits in priced.bits), default=0.0)
+    new = max(priced.gains, default=0.0)
     smooth = getattr(problem.loss, "smooth", True)
     regularizer = problem.regularizer
     rest = float(np.asarray(problem.loss.conjugate(np.zeros(1)))[0])
@@ -309,7 +297,7 @@ def full_bound(
     found = max(new, priced.max_gain or 0.0)
     if regularizer.duplet:  # θ·gain ≤ C·s, which differs from function to function
         costs = np.array([regularizer.cost(bits) for bits in priced.bits])
-        gains = np.array([pairs.gain(bits) for bits in priced.bits]) + costs
+        gains = np.array(priced.gains) + costs
         free = np.any((costs == 0.0) & (gains > 0.0))
         scale = 0.0 if free else min(scale, feasible_share(gains, costs))
     elif found > regularizer.flat:

@@ -9,50 +9,47 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
+
+from .. import _kernels
 
 Floats = NDArray[np.float64]
 
 
 class SignedPairs:
-    """Signed pair weights over items, restricted to the live pairs and to the items that they mention."""
+    """Signed pair weights over items; the pairs stay for a whole run, the weights change with each column.
 
-    def __init__(self, first: NDArray[Any], second: NDArray[Any], weights: Floats, n_items: int) -> None:
-        live = np.flatnonzero(weights)
-        self.n_items = n_items
-        self.first, self.second, self.weights = first[live], second[live], weights[live]
-        mentioned = np.zeros(n_items, dtype=bool)
-        mentioned[self.first] = mentioned[self.second] = True
-        self.items = np.flatnonzero(mentioned)  # (n_live,)
-        self.scale = float(np.abs(self.weights).sum())  # no gain is larger
-        number = np.cumsum(mentioned) - 1  # item → row among the live
-        a, b, s = number[self.first], number[self.second], self.weights.astype(np.float32)
-        n = len(self.items)
-        self._slots = a.astype(np.int32), b.astype(np.int32)
-        half = sp.csr_matrix((s, self._slots), shape=(n, n))
-        self._half, self._other = half, half.T.tocsr()
-        self._degree = np.bincount(a, self.weights, n) + np.bincount(b, self.weights, n)
+    `items` are the live items, those that some pair of non-zero weight mentions (or all, when nearly all are live).
+    """
 
-    def live_slots(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
-        """The two rows among the live items, and the weight, of each live slot."""
-        return *self._slots, self.weights
+    def __init__(self, first: NDArray[Any], second: NDArray[Any], n_items: int, n_threads: int = 1) -> None:
+        self.n_items, self.n_threads = n_items, n_threads
+        self.first = np.ascontiguousarray(first, dtype=np.int32)
+        self.second = np.ascontiguousarray(second, dtype=np.int32)
+        self._graph = _kernels.SignedGraph(self.first, self.second, n_items)
+        self.set_weights(np.zeros(len(self.first)))
+
+    def set_weights(self, weights: Floats) -> None:
+        """The weights (n_slots,) of the next pricing problem."""
+        self.weights = weights
+        self._graph.set_weights(weights, self.n_threads)
+        self.items = self._graph.items  # (n_live,)
+        self.scale = float(np.abs(weights).sum())  # no gain is larger
 
     def gain(self, bits: NDArray[np.bool_]) -> float:
         """The true gain of a hash function, from its bit of every item (n_items,)."""
-        return float(self.weights @ (bits[self.first] != bits[self.second]))
+        return float(self._graph.gain(np.ascontiguousarray(bits).view(np.uint8), self.n_threads))
 
-    def gains(self, bits: NDArray[np.bool_]) -> Floats:
-        """The true gains (m,) of several functions, from their bits (n_items, m)."""
-        return np.array([self.gain(column) for column in bits.T])
+    def laplacian(self, t: NDArray[Any]) -> NDArray[np.float32]:
+        """L·t for values t (n_live,) of the live items."""
+        return self._graph.laplacian(np.ascontiguousarray(t, dtype=np.float32), self.n_threads)  # type: ignore[no-any-return]
 
-    def laplacian(self, t: NDArray[Any]) -> NDArray[Any]:
-        """L·t for values t (n_live,) or (n_live, m) of the live items."""
-        neighbors = self._half @ t + self._other @ t
-        degree = self._degree.astype(t.dtype)
-        return np.asarray((degree if t.ndim == 1 else degree[:, None]) * t - neighbors)
-
-    def absolute_degree(self) -> Floats:
+    def absolute_degree(self) -> NDArray[np.float32]:
         """Σ|s| over each live item's pairs (n_live,)."""
-        halves = (np.asarray(abs(half).sum(axis=1), dtype=np.float64).ravel() for half in (self._half, self._other))
-        return np.add(*halves)
+        return self._graph.absolute_degree(self.n_threads)  # type: ignore[no-any-return]
+
+    def live_slots(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+        """The two rows among the live items, and the weight, of each live slot."""
+        live = np.flatnonzero(self.weights)
+        rows = (np.searchsorted(self.items, ends[live]).astype(np.int32) for ends in (self.first, self.second))
+        return *rows, self.weights[live]  # type: ignore[return-value]

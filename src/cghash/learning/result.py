@@ -82,16 +82,18 @@ class FitResult:
         n = len(self.columns)
         parts = [f"{n} bits; {STATUSES[self.status]}"]
         if n:
+            last = self.columns[-1]
+            of = "lower bound" if self.exact else "bound over the functions found"
             parts.append(
-                f"objective {self.objective:.6g}, lower bound {self.bound:.6g} (gap {100 * self.gap:.3g} %), "
-                f"{100 * self.columns[-1].satisfied:.1f} % of {self.n_triplets} triplets satisfied"
+                f"objective {last.objective:.6g}, {of} {last.bound:.6g} (gap {100 * last.gap:.3g} %), "
+                f"{100 * last.satisfied:.1f} % of {self.n_triplets} triplets satisfied"
             )
         if np.isfinite(self.final_violation):
             parts.append(f"best further violation {self.final_violation:.3g}")
         parts.append(
             "the whole family was searched, so the bound is proven"
             if self.exact
-            else "the family was searched by heuristics, so the bound holds for the functions found"
+            else "the family was searched by heuristics, so better functions may exist"
         )
         if self.zero_weights:
             parts.append(f"{self.zero_weights} of the bits have weight zero and could be left out")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from .nearest import NearestLists
 from .pairs import PairTable, block_margins
+from .pricing import SignedGraph, project
 from .stumps import StumpRanks
 
-__all__ = ["NearestLists", "PairTable", "StumpRanks", "block_margins", "instruction_set"]
+__all__ = ["NearestLists", "PairTable", "SignedGraph", "StumpRanks", "block_margins", "instruction_set", "project"]
 
 
 def instruction_set() -> str:

@@ -57,6 +57,7 @@ class Priced:
 
     candidates: list[Functions]
     bits: list[Bits]  # (n_items,) of each candidate
+    gains: list[float]  # the true gain of each
     max_gain: float | None = None  # over the whole family, where pricing is exact
     positive_gains: float | None = None  # Σ of the positive gains over the whole family, where pricing is exact
     n_evaluations: int = 0
@@ -85,7 +86,7 @@ def ranked(pairs: SignedPairs, found: Sequence[tuple[Functions, Bits]], **told: 
     """Candidates ordered by their true gain."""
     gains = [pairs.gain(bits) for _, bits in found]
     order = sorted(range(len(found)), key=lambda i: -gains[i])
-    return Priced([found[i][0] for i in order], [found[i][1] for i in order], **told)
+    return Priced([found[i][0] for i in order], [found[i][1] for i in order], [gains[i] for i in order], **told)
 
 
 def rows_in_blocks(n: int, step: int = ROWS_AT_A_TIME) -> list[slice]:

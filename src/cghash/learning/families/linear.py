@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..._kernels import n_threads, project
 from ...exceptions import FormatError
 from ..pricing import SignedPairs
 from .arrays import ArrayFunctions
@@ -25,14 +27,20 @@ class LinearFunctions(ArrayFunctions):
     intercept: NDArray[np.float64]  # (ℓ,)
 
     def bits(self, X: Any) -> Bits:
-        out = np.empty((X.shape[0], len(self)), dtype=bool)
-        for rows in rows_in_blocks(X.shape[0]):
-            out[rows] = X[rows].astype(np.float64, copy=False) @ self.coef.T + self.intercept > 0
-        return out
+        return projected_bits(X, self.coef, self.intercept)
 
     def check(self) -> None:
         if self.coef.ndim != 2 or self.intercept.ndim != 1:
             raise FormatError("linear functions must have coef (ℓ, d) and intercept (ℓ,)")
+
+
+def projected_bits(X: Any, coef: NDArray[np.float64], intercept: NDArray[np.float64]) -> Bits:
+    """[X·coefᵀ + intercept > 0] (n, ℓ), in blocks of rows."""
+    out = np.empty((X.shape[0], len(coef)), dtype=bool)
+    for rows in rows_in_blocks(X.shape[0]):
+        block = X[rows] @ coef.T if sp.issparse(X) else project(np.ascontiguousarray(X[rows]), coef, n_threads(None))
+        out[rows] = block + intercept > 0
+    return out
 
 
 class LinearFamily(Family):

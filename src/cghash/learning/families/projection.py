@@ -82,7 +82,7 @@ class ProjectionPricing:
         """The draw with the largest relaxed gain."""
         V, b = draws
         t = np.tanh(live.dot(V) + b)
-        best = int(np.argmax(np.einsum("ij,ij->j", t, pairs.laplacian(t))))
+        best = int(np.argmax([column @ pairs.laplacian(column) for column in t.T]))
         return V[:, best].astype(np.float64), float(b[best])
 
     def _best_thresholds(

@@ -13,6 +13,7 @@ from ..pricing import SignedPairs
 from .arrays import ArrayFunctions
 from .base import Bits, Family, Functions, Priced, ranked, rows_in_blocks
 from .features import Features
+from .linear import projected_bits
 from .projection import ProjectionPricing
 
 
@@ -36,8 +37,7 @@ class RBFFunctions(ArrayFunctions):
 
     def bits_of(self, features: NDArray[np.float32]) -> Bits:
         """The bits (n, ℓ) from centred bumps (n, m)."""
-        values = features @ self.coef.T.astype(np.float32) + self.intercept.astype(np.float32)
-        return np.asarray(values > 0)
+        return projected_bits(features, self.coef, self.intercept)
 
     def check(self) -> None:
         if self.coef.ndim != 2 or self.landmarks.ndim != 2 or self.coef.shape[1] != len(self.landmarks):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...exceptions import FormatError
 from ..pricing import SignedPairs
 from .arrays import ArrayFunctions
-from .base import Bits, Family, Functions, Priced
+from .base import Bits, Family, Functions, Priced, ranked
 from .ranks import FeatureRanks, dense_ranks
 
 
@@ -42,15 +42,16 @@ class StumpFamily(Family):
 
     def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
         features, ranks = self._places(taken)
-        a, b = pairs.first.astype(np.int32), pairs.second.astype(np.int32)
-        gain, rank, positive = self.ranks.kernel.sweep(a, b, pairs.weights, features, ranks, self.n_threads)
+        slots = (pairs.first, pairs.second, pairs.weights)
+        gain, rank, positive = self.ranks.kernel.sweep(*slots, features, ranks, self.n_threads)
         best = int(np.argmax(gain))
         total = float(np.sum(positive))
         if rank[best] < 0:  # every stump is taken, or all features are constant
-            return Priced([], [], max_gain=0.0, positive_gains=total)
+            return Priced([], [], [], max_gain=0.0, positive_gains=total)
         threshold = self.ranks.threshold(best, int(rank[best]))
         function = StumpFunctions(np.array([best]), np.array([threshold]))
-        return Priced([function], [self.training_bits(function)], float(gain[best]), total, n_evaluations=1)
+        told = {"max_gain": float(gain[best]), "positive_gains": total, "n_evaluations": 1}
+        return ranked(pairs, [(function, self.training_bits(function))], **told)
 
     def training_bits(self, function: Functions) -> Bits:
         return function.bits(self.X)[:, 0]
