@@ -34,7 +34,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     LINEAR: {},
     PAPER: {"method": "paper", "sampling": "neighbors"},
 }
-TOP, VOTES, SHOWN, POINTS, N_QUERIES, N_MASKS = 50, 3, 10, 60, 500, 16
+TOP, VOTES, SHOWN, POINTS, N_QUERIES, N_MASKS = 50, 3, 10, 60, 500, 20
 STEP = 8  # bits between the points of the quality curves
 
 
@@ -110,7 +110,7 @@ class _Experiment:
             fits=[_fit_record(name, models[name]) for name in SETTINGS],
             by_bits=self.by_bits,
             examples=choose_examples(self.split, self.nearest, self.seed),
-            masks=_masks(models[LINEAR]),
+            masks=_masks(models[LINEAR], self.split.database.std(axis=0)),
             seconds=time.perf_counter() - began,
         )
 
@@ -145,7 +145,7 @@ class _Experiment:
     def _add_row(self, name: str, n_bits: int | None, D: Floats, n_bytes: int) -> Row:
         row = self._row(name, n_bits, D, n_bytes)
         if all(row.map > other.map for other in self.rows if other.method == name):
-            self.nearest[name] = np.argsort(D, axis=1, kind="stable")[:, :SHOWN]  # by (distance, id)
+            self.nearest[name] = _nearest(D)
         self.rows.append(row)
         return row
 
@@ -169,6 +169,11 @@ def _squared_distances(split: Split) -> Floats:
     return np.asarray((Q * Q).sum(axis=1)[:, None] + (X * X).sum(axis=1) - 2.0 * Q @ X.T)
 
 
+def _nearest(D: Floats) -> Ints:
+    """The nearest items, by distance and then by number: (q, SHOWN)."""
+    return np.argsort(D, axis=1, kind="stable")[:, :SHOWN]
+
+
 def _fit_record(name: str, model: CGHash) -> Fit:
     history = model.result_.history
     return Fit(
@@ -182,11 +187,11 @@ def _fit_record(name: str, model: CGHash) -> Fit:
     )
 
 
-def _masks(model: CGHash) -> list[list[float]]:
-    """The heaviest linear functions, each scaled to a largest entry of 1 in size."""
+def _masks(model: CGHash, spread: Floats) -> list[list[float]]:
+    """Coefficient × spread of each pixel in the heaviest linear functions, each scaled to at most 1 in size."""
     assert isinstance(model.functions_, LinearFunctions)
     heaviest = np.argsort(-model.weights_, kind="stable")[:N_MASKS]
-    coef = model.functions_.coef[heaviest]
+    coef = model.functions_.coef[heaviest] * spread
     scaled: list[list[float]] = (coef / np.maximum(np.abs(coef).max(axis=1, keepdims=True), 1e-300)).tolist()
     return scaled
 
@@ -202,7 +207,8 @@ def choose_examples(split: Split, nearest: dict[str, Ints], seed: int) -> list[E
     order = np.argsort(-gain, kind="stable")
     _, first = np.unique(split.query_labels[order], return_index=True)
     shown = {int(q): "CGHash gains most" for q in order[np.sort(first)[:3]]}
-    shown.setdefault(int(order[-1]), "CGHash loses most")
+    if gain[order[-1]] < 0:
+        shown[int(order[-1])] = "CGHash loses most"
     shown.setdefault(int(np.random.default_rng(seed).integers(len(gain))), "drawn at random")
     return [_example(split, nearest, q, why) for q, why in shown.items()]
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..exceptions import FormatError
 from ..storage import write_atomically
 
-__all__ = ["DemoResults", "Digit", "Example", "Fit", "Row"]
+__all__ = ["DemoResults", "Digit", "Example", "Fit", "Row", "named"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class DemoResults:
     fits: list[Fit]
     by_bits: dict[str, list[tuple[int, float]]]  # method → (number of bits, mAP)
     examples: list[Example]
-    masks: list[list[float]]  # (64,) what the heaviest linear functions multiply each pixel by
+    masks: list[list[float]]  # (64,) what each pixel adds to the heaviest linear functions, from -1 to 1
 
     def best(self, method: str) -> Row:
         """The method's row of the largest mAP."""
@@ -111,3 +111,14 @@ class DemoResults:
 def _example(values: dict[str, Any]) -> Example:
     nearest = {method: [Digit(**item) for item in items] for method, items in values["nearest"].items()}
     return Example(values["why"], Digit(**values["query"]), nearest)
+
+
+def named(label: int) -> str:
+    """The digit with its article.
+
+    Examples
+    --------
+    >>> named(7), named(8)
+    ('a 7', 'an 8')
+    """
+    return f"an {label}" if label == 8 else f"a {label}"
