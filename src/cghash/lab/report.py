@@ -180,8 +180,8 @@ def _masks(results: DemoResults) -> str:
     )
     return (
         f'<figure class="card">\n<ul class="masks">{images}</ul>\n'
-        "<figcaption><strong>What linear bits look at</strong>The heaviest bits of the linear model: a bit is 1 when "
-        "ink on the blue pixels outweighs ink on the orange ones.</figcaption>\n</figure>"
+        "<figcaption><strong>What linear bits look at</strong>The heaviest bits of the linear model: ink on the blue "
+        "pixels pushes a bit to 1, ink on the orange ones to 0.</figcaption>\n</figure>"
     )
 
 

@@ -37,9 +37,7 @@ def _table(results: DemoResults) -> Table:
 def _neighbours(example: Example) -> list[Text]:
     """The labels of the nearest items, one line a method."""
     label = example.query.label
-    lines = [
-        Text(f"The query where {example.why}, {named(label)}; labels of its nearest items, wrong ones in brackets:")
-    ]
+    lines = [Text(f"{named(label).capitalize()}, where {example.why}; its nearest items, wrong ones in brackets:")]
     width = max(map(len, example.nearest))
     for method, items in example.nearest.items():
         labels = Text.assemble(*(_label(item, label) for item in items))
