@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import storage
-from .exceptions import InvalidInputError
+from .exceptions import FormatError, InvalidInputError
 from .learning.column_generation import Problem, State
 from .learning.families import functions_class
 from .learning.result import ColumnRecord
@@ -26,6 +26,8 @@ class Checkpoint:
         if self.path is not None:
             if not self.path.parent.is_dir():
                 raise InvalidInputError(f"checkpoint must lie in a folder that exists, got {os.fspath(self.path)!r}")
+            if self.path.is_dir():
+                raise InvalidInputError(f"checkpoint must be a file, got the folder {os.fspath(self.path)!r}")
             if self.path.exists():
                 self._stored = storage.load(self.path, KIND, VERSION)
 
@@ -33,7 +35,7 @@ class Checkpoint:
         """The seed of the fit: the stored one goes on, unless the caller fixed another."""
         if self._stored is None or fixed:
             return drawn
-        return int(self._stored[1]["seed"])
+        return int(self._stored[1].get("seed", drawn))
 
     def begin(self, fingerprint: str, seed: int, n_bits: int) -> State:
         """The state to go on from, which is empty for a new fit."""
@@ -41,12 +43,15 @@ class Checkpoint:
         if self._stored is None:
             return State()
         arrays, about = self._stored
-        if about["fingerprint"] != fingerprint:
+        if (about.get("fingerprint"), about.get("seed")) != (fingerprint, seed):
             raise InvalidInputError(
-                f"checkpoint {os.fspath(self.path or '')!r} belongs to another fit (data, comparisons or parameters "
-                "differ); remove it or name another path"
+                f"checkpoint {os.fspath(self.path or '')!r} belongs to another fit (data, comparisons, parameters "
+                "or random_state differ); remove it or name another path"
             )
-        return _state(arrays, about, n_bits)
+        try:
+            return _state(arrays, about, n_bits)
+        except (KeyError, TypeError, InvalidInputError) as error:
+            raise FormatError(f"{self.path} is a cghash checkpoint, but its parts do not fit together") from error
 
     def write(self, state: State) -> None:
         if self.path is None or state.functions is None:
@@ -82,7 +87,7 @@ def weights_path(flat: np.ndarray[Any, np.dtype[np.float64]], n: int) -> list[An
 def fingerprint_of(X: Any, problem: Problem, parameters: dict[str, Any]) -> str:
     """What makes two fits the same: data, comparisons and the parameters that change the outcome."""
     t = problem.triplets
-    data = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
+    data = (X.data, X.indices, X.indptr, np.array(X.shape)) if hasattr(X, "indptr") else (X,)
     words = np.frombuffer(repr(sorted(parameters.items())).encode(), np.uint8)
     return storage.digest(
         [
