@@ -87,19 +87,17 @@ def test_master_problems_that_had_to_be_solved_closer_are_so_after_a_kill(tmp_pa
 
     def rough(columns, upper):
         master = master_choice.SmoothMaster(columns, upper)
-        master.tol = 0.3
+        master.tol = 3.0
         return master
 
     monkeypatch.setattr(column_generation, "master_for", rough)
-    few = X[:40, 2:7]
+    few = X[:40, 2:12]
     changes = {"hash_function": "stump", "loss": "squared_hinge", "C": 1e-2, "tol": 1e-8}
     with pytest.warns(FewerBitsWarning):
         whole = hasher(40, **changes).fit(few, Y[:40])
-    tolerances = whole.result_.history["tolerance_master"]
-    closer = np.flatnonzero(np.diff(tolerances) < 0) + 2  # columns at which the search had come back
-    assert closer.size
+    assert np.any(np.diff(whole.result_.history["tolerance_master"][:-1]) < 0)
     assert whole.result_.objective == pytest.approx(objective_of(whole, few), rel=1e-9)  # the closer weights are kept
-    for columns in (*(closer - 1), *closer):
+    for columns in range(6, whole.n_bits_, 2):
         model = hasher(40, checkpoint=tmp_path / f"fit{columns}", **changes)
         killed_fit(model, columns, few, Y[:40])
         with pytest.warns(FewerBitsWarning):

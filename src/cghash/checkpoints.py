@@ -70,17 +70,16 @@ class Checkpoint:
 def _state(arrays: storage.Arrays, about: dict[str, Any], n_bits: int) -> State:
     inside = {name.removeprefix("functions."): a for name, a in arrays.items() if name.startswith("functions.")}
     functions = functions_class(about["family"]).from_arrays(inside)
+    weights = weights_path(arrays["weights"], len(functions))
     n = min(len(functions), n_bits)
-    return State(
-        functions.head(n),
-        weights_path(arrays["weights"], n),
-        [ColumnRecord(**r) for r in about["records"][:n]],
-    )
+    return State(functions.head(n), weights[:n], [ColumnRecord(**r) for r in about["records"][:n]])
 
 
 def weights_path(flat: np.ndarray[Any, np.dtype[np.float64]], n: int) -> list[Any]:
     """The weights after columns 1, 2, …, n, which are stored one behind the other."""
     starts = np.cumsum(np.arange(n + 1))
+    if n == 0 or flat.shape != (starts[n],) or flat.dtype != np.float64 or not np.all((flat >= 0) & (flat < np.inf)):
+        raise FormatError(f"weights must be finite, at least 0, and one for each of the first 1, 2, … {n} bits")
     return [flat[starts[j] : starts[j + 1]].copy() for j in range(n)]
 
 

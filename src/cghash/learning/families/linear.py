@@ -30,6 +30,9 @@ class LinearFunctions(ArrayFunctions):
             out[rows] = X[rows].astype(np.float64, copy=False) @ self.coef.T + self.intercept > 0
         return out
 
+    def takes(self, n_features: int) -> bool:
+        return bool(self.coef.shape[1] == n_features)
+
     def check(self) -> None:
         if self.coef.ndim != 2 or self.intercept.ndim != 1:
             raise FormatError("linear functions must have coef (ℓ, d) and intercept (ℓ,)")

@@ -18,12 +18,13 @@ from .classifier import ClassifierFamily
 
 @dataclass(frozen=True)
 class TreeFunctions(ArrayFunctions):
-    """Trees as arrays of nodes, all padded to the same number; node 0 is the root, a leaf is its own child.
+    """Trees as arrays of nodes, all padded to the same number; node 0 is the root, leaves and padding are their own children.
 
     An item goes left where float32(x[feature]) ≤ threshold, as scikit-learn's trees decide.
     """
 
     family: ClassVar[str] = "tree"
+    whole: ClassVar[tuple[str, ...]] = ("feature", "left", "right", "answer")
     feature: NDArray[np.int32]  # (ℓ, nodes)
     threshold: NDArray[np.float64]  # (ℓ, nodes)
     left: NDArray[np.int32]  # (ℓ, nodes)
@@ -50,8 +51,13 @@ class TreeFunctions(ArrayFunctions):
         return super(TreeFunctions, self._padded(nodes)).joined(other._padded(nodes))
 
     def _padded(self, nodes: int) -> Self:
-        missing = nodes - self.feature.shape[1]
-        return type(self)(*(np.pad(a, ((0, 0), (0, missing))) for a in self.arrays().values()))
+        own = self.feature.shape[1]
+        padded = type(self)(*(np.pad(a, ((0, 0), (0, nodes - own))) for a in self.arrays().values()))
+        padded.left[:, own:] = padded.right[:, own:] = np.arange(own, nodes)
+        return padded
+
+    def takes(self, n_features: int) -> bool:
+        return bool(np.all(self.feature < n_features))
 
     def check(self) -> None:
         if any(a.ndim != 2 or a.shape != self.feature.shape for a in self.arrays().values()):
@@ -61,8 +67,8 @@ class TreeFunctions(ArrayFunctions):
         for child in (self.left, self.right):
             if np.any(child < 0) or np.any(child >= nodes):
                 raise FormatError("tree functions name nodes that are not there")
-        # children come after their parent, except for leaves and padding, which stand still: no walk can go round
-        stands = (self.left == here) & (self.right == here) | (self.left == 0) & (self.right == 0) & (here > 0)
+        # children come after their parent, except for leaves, which stand still: no walk can go round
+        stands = (self.left == here) & (self.right == here)
         if np.any(~stands & ((self.left <= here) | (self.right <= here))) or np.any(self.feature < 0):
             raise FormatError("tree functions hold a walk that never ends")
 
