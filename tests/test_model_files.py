@@ -219,12 +219,14 @@ def assert_refused_or_same(folder, content, model, items):
     return True
 
 
+@pytest.mark.slow
 def test_file_truncated_at_any_length_is_refused(small, tmp_path):
     content = small[1]
     for length in range(len(content)):
         assert_refused(tmp_path, content[:length])
 
 
+@pytest.mark.slow
 def test_any_flipped_byte_is_refused_or_does_not_matter(small, tmp_path):
     _, content, model = small
     survived = 0

@@ -58,7 +58,7 @@ def load_model(cls: type, path: str | os.PathLike[str]) -> Any:
 
 
 def _plain_parameters(model: Any) -> dict[str, Any]:
-    """The constructor's parameters that JSON can hold; others fall back to their defaults (a tree to its family), with a warning."""
+    """The constructor's parameters that JSON can hold; others fall back to defaults, a tree to its family, and warn."""
     plain = {}
     for name, value in model.get_params(deep=False).items():
         value = os.fspath(value) if isinstance(value, os.PathLike) else value

@@ -15,7 +15,7 @@ from .base import Functions
 
 @dataclass(frozen=True)
 class ArrayFunctions(Functions):
-    """Base for dataclasses of arrays; fields in `shared` belong to all functions at once, those in `whole` are integers."""
+    """Base for dataclasses of arrays: those in `shared` belong to all functions at once, those in `whole` are whole."""
 
     shared: ClassVar[tuple[str, ...]] = ()
     whole: ClassVar[tuple[str, ...]] = ()
