@@ -114,6 +114,31 @@ def objective_of(model, items):
     return triplets.triplet_slots()[2] @ np.maximum(1 - margin, 0) ** 2 + model.C * model.weights_.sum()
 
 
+class Smooth:
+    """A loss of one's own: exp(−sharpness·ρ)."""
+
+    def __init__(self, sharpness):
+        self.sharpness = sharpness
+
+    def value(self, margin):
+        return np.exp(-self.sharpness * margin)
+
+    def derivative(self, margin):
+        return -self.sharpness * self.value(margin)
+
+    def conjugate(self, slope):
+        u = -np.asarray(slope) / self.sharpness
+        return np.where(u > 0, u * np.log(np.where(u > 0, u, 1)) - u, np.where(u == 0, 0, np.inf))
+
+
+def test_fit_under_a_loss_of_ones_own_goes_on(tmp_path):
+    killed_fit(hasher(checkpoint=tmp_path / "fit", loss=Smooth(1.0)), 2, X, Y)
+    with pytest.raises(InvalidInputError, match="belongs to another fit"):
+        hasher(checkpoint=tmp_path / "fit", loss=Smooth(2.0)).fit(X, Y)
+    resumed = hasher(checkpoint=tmp_path / "fit", loss=Smooth(1.0)).fit(X, Y)
+    assert_same_fit(resumed, hasher(loss=Smooth(1.0)).fit(X, Y))
+
+
 SCRIPT = """
 import sys, time
 from sklearn.datasets import load_digits

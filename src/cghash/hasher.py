@@ -286,7 +286,7 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def _deciding(self) -> dict[str, Any]:
         """The parameters that decide which codes come out."""
         free = ("n_bits", "time_limit", "checkpoint", "n_jobs", "verbose", "random_state")
-        return {name: repr(value) for name, value in self.get_params(deep=False).items() if name not in free}
+        return {name: _described(value) for name, value in self.get_params(deep=False).items() if name not in free}
 
     def _keep(self, state: State, result: FitResult, quiet: bool = False) -> None:
         assert state.functions is not None
@@ -308,3 +308,10 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         tags.input_tags.sparse = self.hash_function == "linear"
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _described(value: Any) -> str:
+    """A parameter in words that stay the same from run to run; Python's own for an object hold its address."""
+    if getattr(type(value), "__repr__", None) is not object.__repr__:
+        return repr(value)
+    return f"{type(value).__qualname__}({sorted(getattr(value, '__dict__', {}).items())})"
