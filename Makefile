@@ -40,11 +40,16 @@ format: setup    ## let ruff rewrite
 	$(BIN)/ruff format .
 
 # A second build of the extension, under AddressSanitizer and UBSan, and the tests that reach it.
+# Python's allocator hides memory from the sanitizer, so malloc serves instead.
+SANITIZED = PYTHONPATH=$(CURDIR)/native/sanitize:$(CURDIR)/build/sanitize PYTHONMALLOC=malloc CGHASH_KERNELS=native \
+    LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
+    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
 sanitize: setup  ## native tests under AddressSanitizer and UBSan
 	CMAKE_ARGS=-DCGHASH_SANITIZE=ON $(BIN)/python -m pip install --quiet --no-build-isolation --no-deps \
 	    --target build/sanitize --upgrade -Cbuild-dir=build/sanitize-objects .
-	PYTHONPATH=build/sanitize LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
-	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 $(PYTEST) -p no:cacheprovider -m native tests
+	$(SANITIZED) $(BIN)/python -c "from cghash._kernels import native; print(native.__file__); \
+	    assert native.__file__.startswith('$(CURDIR)/build/sanitize/'), 'not the sanitized extension'"
+	$(SANITIZED) $(PYTEST) -p no:cacheprovider -m native tests
 
 docs: setup      ## the documentation, warnings as errors, into docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

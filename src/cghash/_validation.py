@@ -9,10 +9,15 @@ from numpy.typing import NDArray
 
 from .exceptions import InvalidInputError
 
+LARGEST = 1e150
+
 
 def check_rows(rows: Any, width: int, n_items: int, name: str, words: str) -> NDArray[np.int64]:
     """An (m, width) array of row numbers, each row of different items."""
-    array = np.asarray(rows)
+    try:
+        array = np.asarray(rows)
+    except ValueError as error:  # rows of different lengths
+        raise InvalidInputError(f"{name} must have shape (m, {width}) ({words}), got {error}") from error
     if array.ndim != 2 or array.shape[1] != width:
         raise InvalidInputError(f"{name} must have shape (m, {width}) ({words}), got shape {array.shape}")
     if array.shape[0] == 0:
@@ -40,7 +45,10 @@ def check_rows(rows: Any, width: int, n_items: int, name: str, words: str) -> ND
 
 def check_weights(weights: Any, n: int, name: str) -> NDArray[np.float64]:
     """Non-negative finite weights (n,), not all zero."""
-    array = np.asarray(weights, dtype=np.float64)
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must be numbers, got {weights!r}") from error
     if array.shape != (n,):
         raise InvalidInputError(f"{name} must have shape ({n},), one weight a triplet, got shape {array.shape}")
     if not np.all(np.isfinite(array)) or np.any(array < 0):
@@ -51,8 +59,15 @@ def check_weights(weights: Any, n: int, name: str) -> NDArray[np.float64]:
     return array
 
 
+def check_size(X: Any) -> None:
+    """Items whose squared distances are finite."""
+    size = max(float(X.max()), -float(X.min()))
+    if size > LARGEST:
+        raise InvalidInputError(f"X must hold numbers of at most {LARGEST:g}, whose squares are finite, got {size:g}")
+
+
 def check_choice(value: Any, choices: tuple[str, ...], name: str) -> str:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise InvalidInputError(f"{name} must be one of {list(choices)}, got {value!r}")
     return str(value)
 

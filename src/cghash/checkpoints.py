@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import storage
-from .exceptions import InvalidInputError
+from .exceptions import FormatError, InvalidInputError
 from .learning.column_generation import Problem, State
 from .learning.families import functions_class
 from .learning.result import ColumnRecord
@@ -27,6 +27,8 @@ class Checkpoint:
         if self.path is not None:
             if not self.path.parent.is_dir():
                 raise InvalidInputError(f"checkpoint must lie in a folder that exists, got {os.fspath(self.path)!r}")
+            if self.path.is_dir():
+                raise InvalidInputError(f"checkpoint must be a file, got the folder {os.fspath(self.path)!r}")
             if self.path.exists():
                 self._stored = storage.load(self.path, KIND, VERSION)
 
@@ -34,7 +36,7 @@ class Checkpoint:
         """The seed of the fit: the stored one goes on, unless the caller fixed another."""
         if self._stored is None or fixed:
             return drawn
-        return int(self._stored[1]["seed"])
+        return int(self._stored[1].get("seed", drawn))
 
     def begin(self, fingerprint: Callable[[], str], seed: int, n_bits: int) -> State:
         """The state to go on from, which is empty for a new fit."""
@@ -44,12 +46,15 @@ class Checkpoint:
         if self._stored is None:
             return State()
         arrays, about = self._stored
-        if about["fingerprint"] != self._fingerprint:
+        if (about.get("fingerprint"), about.get("seed")) != (self._fingerprint, seed):
             raise InvalidInputError(
-                f"checkpoint {os.fspath(self.path)!r} belongs to another fit (data, comparisons or parameters "
-                "differ); remove it or name another path"
+                f"checkpoint {os.fspath(self.path)!r} belongs to another fit (data, comparisons, parameters "
+                "or random_state differ); remove it or name another path"
             )
-        return _state(arrays, about, n_bits)
+        try:
+            return _state(arrays, about, n_bits)
+        except (KeyError, TypeError, InvalidInputError) as error:
+            raise FormatError(f"{self.path} is a cghash checkpoint, but its parts do not fit together") from error
 
     def write(self, state: State) -> None:
         if self.path is None or state.functions is None:
@@ -68,24 +73,23 @@ class Checkpoint:
 def _state(arrays: storage.Arrays, about: dict[str, Any], n_bits: int) -> State:
     inside = {name.removeprefix("functions."): a for name, a in arrays.items() if name.startswith("functions.")}
     functions = functions_class(about["family"]).from_arrays(inside)
+    weights = weights_path(arrays["weights"], len(functions))
     n = min(len(functions), n_bits)
-    return State(
-        functions.head(n),
-        weights_path(arrays["weights"], n),
-        [ColumnRecord(**r) for r in about["records"][:n]],
-    )
+    return State(functions.head(n), weights[:n], [ColumnRecord(**r) for r in about["records"][:n]])
 
 
 def weights_path(flat: np.ndarray[Any, np.dtype[np.float64]], n: int) -> list[Any]:
     """The weights after columns 1, 2, …, n, which are stored one behind the other."""
     starts = np.cumsum(np.arange(n + 1))
+    if n == 0 or flat.shape != (starts[n],) or flat.dtype != np.float64 or not np.all((flat >= 0) & (flat < np.inf)):
+        raise FormatError(f"weights must be finite, at least 0, and one for each of the first 1, 2, … {n} bits")
     return [flat[starts[j] : starts[j + 1]].copy() for j in range(n)]
 
 
 def fingerprint_of(X: Any, problem: Problem, parameters: dict[str, Any]) -> str:
     """What makes two fits the same: data, comparisons and the parameters that change the outcome."""
     t = problem.triplets
-    data = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
+    data = (X.data, X.indices, X.indptr, np.array(X.shape)) if hasattr(X, "indptr") else (X,)
     words = np.frombuffer(repr(sorted(parameters.items())).encode(), np.uint8)
     return storage.digest(
         [

@@ -25,7 +25,7 @@ from .learning.column_generation import ColumnGeneration, Problem, State
 from .learning.columns import Columns
 from .learning.families import Family, family_of
 from .learning.losses import LOSSES, loss_of
-from .learning.regularizers import regularizer_of
+from .learning.regularizers import REGULARIZERS, regularizer_of
 from .learning.result import FitResult
 from .learning.triplets import TripletSet, from_rows
 
@@ -138,6 +138,7 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         began = time.perf_counter()
         self._check_parameters()
         X = self._validated(X, reset=True)
+        check.check_size(X)
         saved = Checkpoint(self.checkpoint)
         drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
         seed = saved.seed(drawn, fixed=self.random_state is not None)
@@ -216,9 +217,15 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         check.check_positive(self.tol, "tol", zero=True)
         if self.time_limit is not None:
             check.check_positive(self.time_limit, "time_limit", zero=True)
-        if self.n_jobs is not None and (not isinstance(self.n_jobs, int | np.integer) or self.n_jobs == 0):
+        if self.n_jobs is not None and (
+            not isinstance(self.n_jobs, int | np.integer) or isinstance(self.n_jobs, bool) or self.n_jobs == 0
+        ):
             raise InvalidInputError(f"n_jobs must be None or a whole number other than 0, got {self.n_jobs!r}")
+        check.check_whole(int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0, "verbose")
+        if self.checkpoint is not None and not isinstance(self.checkpoint, str | os.PathLike):
+            raise InvalidInputError(f"checkpoint must be a path, got {self.checkpoint!r}")
         loss_of(self.loss)
+        check.check_choice(self.regularizer, REGULARIZERS, "regularizer")
         regularizer_of(self.regularizer, self._resolved_c(), None)
         if self.checkpoint is not None and not isinstance(self.hash_function, str):
             self._check_savable()
@@ -283,7 +290,7 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def _deciding(self) -> dict[str, Any]:
         """The parameters that decide which codes come out."""
         free = ("n_bits", "time_limit", "checkpoint", "n_jobs", "verbose", "random_state")
-        return {name: repr(value) for name, value in self.get_params(deep=False).items() if name not in free}
+        return {name: _described(value) for name, value in self.get_params(deep=False).items() if name not in free}
 
     def _keep(self, state: State, result: FitResult, quiet: bool = False) -> None:
         assert state.functions is not None
@@ -305,3 +312,10 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         tags.input_tags.sparse = self.hash_function == "linear"
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _described(value: Any) -> str:
+    """A parameter in words that stay the same from run to run; Python's own for an object hold its address."""
+    if getattr(type(value), "__repr__", None) is not object.__repr__:
+        return repr(value)
+    return f"{type(value).__qualname__}({sorted(getattr(value, '__dict__', {}).items())})"

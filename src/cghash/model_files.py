@@ -11,10 +11,10 @@ import numpy as np
 
 from . import storage
 from .checkpoints import weights_path
-from .exceptions import CGHashWarning, FormatError, InvalidInputError
+from .exceptions import CGHashWarning, FormatError
 from .learning.column_generation import State
 from .learning.families import functions_class
-from .learning.result import FitResult
+from .learning.result import STATUSES, FitResult
 
 KIND, VERSION = "cghash-model", 1
 
@@ -45,16 +45,20 @@ def load_model(cls: type, path: str | os.PathLike[str]) -> Any:
             model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
         result = FitResult.from_dict(about["result"])
         weights = weights_path(arrays["weights"], len(functions))
-    except (KeyError, TypeError, AttributeError, InvalidInputError) as error:
+        if not functions.takes(model.n_features_in_):
+            raise FormatError(f"its functions do not take items of {model.n_features_in_} features")
+        if len(about["feature_names_in"]) not in (0, model.n_features_in_):
+            raise FormatError(f"it names {len(about['feature_names_in'])} of its {model.n_features_in_} features")
+        if len(result.columns) != len(functions) or result.status not in STATUSES:
+            raise FormatError("its result is of another fit")
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FormatError(f"{path} is a cghash model, but its parts do not fit together: {error}") from error
-    if not weights or weights[-1].shape != (len(functions),) or any(np.any(~(w >= 0)) for w in weights):
-        raise FormatError(f"{path} must hold a weight of at least 0 for each of its {len(functions)} bits")
     model._keep(State(functions, weights, result.columns), result, quiet=True)
     return model
 
 
 def _plain_parameters(model: Any) -> dict[str, Any]:
-    """The constructor's parameters that JSON can hold; others fall back to their defaults, with a warning."""
+    """The constructor's parameters that JSON can hold; others fall back to defaults, a tree to its family, and warn."""
     plain = {}
     for name, value in model.get_params(deep=False).items():
         value = os.fspath(value) if isinstance(value, os.PathLike) else value
@@ -62,9 +66,11 @@ def _plain_parameters(model: Any) -> dict[str, Any]:
         if isinstance(value, str | int | float | bool | None):
             plain[name] = value
         else:
+            if name == "hash_function":
+                plain[name] = model.functions_.family
             warnings.warn(
                 f"parameter {name}={value!r} is not stored: the loaded model encodes the same, but fitting it again "
-                "would use the default",
+                f"would use {plain.get(name, 'the default')}",
                 CGHashWarning,
                 stacklevel=4,
             )

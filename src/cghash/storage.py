@@ -1,7 +1,8 @@
 """Model files and checkpoints: safetensors with JSON metadata; versioned, checked, never unpickled.
 
-The metadata key `cghash` holds one JSON object: `format`, `version`, `checksum` (SHA-256 over the tensors' names,
-types, shapes and bytes) and what the writer adds. Files are written beside their place and renamed.
+The metadata key `cghash` holds one JSON object: `format`, `version` and what the writer adds; the key `checksum` holds
+SHA-256 over that text and over the tensors' names, types, shapes and bytes. Files are written beside their place and
+renamed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .exceptions import FormatError
 
 Arrays = dict[str, NDArray[Any]]
 
-KEY = "cghash"
+KEY, CHECKSUM = "cghash", "checksum"
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
@@ -47,8 +48,8 @@ def save(
     from safetensors.numpy import save as to_bytes
 
     plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    header = {"format": kind, "version": version, "checksum": checksum(plain), **about}
-    write_atomically(path, to_bytes(plain, metadata={KEY: json.dumps(header)}))
+    header = json.dumps({"format": kind, "version": version, **about})
+    write_atomically(path, to_bytes(plain, metadata={KEY: header, CHECKSUM: checksum(header, plain)}))
 
 
 def load(path: str | os.PathLike[str], kind: str, version: int) -> tuple[Arrays, dict[str, Any]]:
@@ -58,13 +59,13 @@ def load(path: str | os.PathLike[str], kind: str, version: int) -> tuple[Arrays,
     try:
         with safe_open(os.fspath(path), framework="numpy") as file:
             metadata = file.metadata() or {}
+            header = _header(path, metadata, kind, version)
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError, FormatError):
         raise
     except (SafetensorError, ValueError, TypeError, OSError) as error:
         raise FormatError(f"{path} is not a cghash file, or it is damaged: {error}") from error
-    header = _header(path, metadata, kind, version)
-    if header["checksum"] != checksum(arrays):
+    if metadata.get(CHECKSUM) != checksum(metadata[KEY], arrays):
         raise FormatError(f"{path} is damaged: its checksum does not match its content")
     return arrays, header
 
@@ -72,8 +73,8 @@ def load(path: str | os.PathLike[str], kind: str, version: int) -> tuple[Arrays,
 def _header(path: Any, metadata: Mapping[str, str], kind: str, version: int) -> dict[str, Any]:
     try:
         header = json.loads(metadata[KEY])
-        found, number, _ = header["format"], header["version"], header["checksum"]
-    except (KeyError, TypeError, ValueError) as error:
+        found, number = header["format"], header["version"]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise FormatError(f"{path} is a safetensors file, but not one of cghash") from error
     if found != kind:
         raise FormatError(f"{path} must be a {kind} file, got a {found!r} file")
@@ -82,8 +83,14 @@ def _header(path: Any, metadata: Mapping[str, str], kind: str, version: int) -> 
     return header  # type: ignore[no-any-return]
 
 
-def checksum(arrays: Mapping[str, NDArray[Any]]) -> str:
-    return digest(array for name in sorted(arrays) for array in (np.frombuffer(name.encode(), np.uint8), arrays[name]))
+def checksum(header: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 over a file's description and its arrays, by name."""
+    named = ((_bytes_of(name), arrays[name]) for name in sorted(arrays))
+    return digest([_bytes_of(header), *(part for pair in named for part in pair)])
+
+
+def _bytes_of(text: str) -> NDArray[np.uint8]:
+    return np.frombuffer(text.encode(), np.uint8)
 
 
 def digest(arrays: Iterable[NDArray[Any]]) -> str:
@@ -91,9 +98,10 @@ def digest(arrays: Iterable[NDArray[Any]]) -> str:
     total = hashlib.sha256()
     for array in arrays:
         total.update(f"{array.dtype.str}{array.shape}".encode())
-        step = max(1, (1 << 24) // max(1, array[:1].nbytes)) if array.ndim else 1
-        for first in range(0, len(array), step) if array.ndim else ():
-            total.update(np.ascontiguousarray(array[first : first + step]).data)
+        rows = np.atleast_1d(array)
+        step = max(1, (1 << 24) // max(1, rows[:1].nbytes))
+        for first in range(0, len(rows), step):
+            total.update(np.ascontiguousarray(rows[first : first + step]).data)
     return total.hexdigest()
 
 

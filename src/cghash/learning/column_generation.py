@@ -94,7 +94,8 @@ class ColumnGeneration:
                 final_violation = self._best_gain(priced) - self.problem.regularizer.flat
                 self._certify(state, solution, priced)
                 if status == "again":
-                    solution = self.master.solve(self._cost(), solution.w)
+                    solution = self._solve_closer(solution)
+                    self._correct(state, solution)
                     continue
                 if new is None:
                     break
@@ -153,7 +154,6 @@ class ColumnGeneration:
             return "add", fresh
         stale = self._best_gain(priced) - self.problem.regularizer.flat > self.tol
         if stale and not self.problem.regularizer.bounded and self.master.tol > _TIGHTEST:
-            self.master.tol = max(_TIGHTEST, self.master.tol / 100)
             return "again", None
         return ("optimal" if self.problem.family.exact and not stale else "no_function"), None
 
@@ -172,24 +172,42 @@ class ColumnGeneration:
 
     def _replay(self, state: State) -> MasterSolution:
         """The master problem's solution after the columns of a state; a new state has none."""
-        solution = self._at(np.zeros(0))
-        for j in range(len(state.records)):
+        solution = self._at(np.zeros(0), 0.0)
+        for j, record in enumerate(state.records):
             assert state.functions is not None
             self._append(self.problem.family.training_bits(state.functions.one(j)))
             if self.master.stateful:
                 solution = self.master.solve(self._cost(), np.append(solution.w, 0.0))
+                while self.master.tol > record.tolerance_master:
+                    solution = self._solve_closer(solution)
         if state.records and not self.master.stateful:
-            solution = self._at(state.weights[-1])
+            solution = self._at(state.weights[-1], state.records[-1].bound_master)
+            self.master.tol = state.records[-1].tolerance_master
         return solution
 
-    def _at(self, w: Floats) -> MasterSolution:
+    def _at(self, w: Floats, bound: float) -> MasterSolution:
         """What is known at given weights, without solving."""
         value, slopes = self.columns.slopes(w)
-        return MasterSolution(w, value + float(self._cost() @ w), 0.0, slopes, 0, True)
+        return MasterSolution(w, value + float(self._cost() @ w), bound, slopes, 0, True)
+
+    def _solve_closer(self, solution: MasterSolution) -> MasterSolution:
+        """The same master problem to a hundredth of its gap."""
+        self.master.tol = max(_TIGHTEST, self.master.tol / 100)
+        return self.master.solve(self._cost(), solution.w)
+
+    def _correct(self, state: State, solution: MasterSolution) -> None:
+        """Put a closer solution of the last master problem in the place of the one before."""
+        state.weights[-1] = solution.w
+        record = state.records[-1]
+        record.objective, record.bound_master = solution.objective, solution.bound
+        record.evaluations_master += solution.n_evaluations
+        record.tolerance_master = self.master.tol
+        record.satisfied, record.live_triplets = self.columns.counts(self.columns.distances(solution.w))
 
     def _forget_unfinished(self, state: State) -> None:
         """After an interrupt: keep only columns whose weights were solved."""
         done = len(state.records)
+        del state.weights[done:]
         if state.functions is not None and len(state.functions) > done:
             state.functions = state.functions.head(done)
 
@@ -227,6 +245,8 @@ class ColumnGeneration:
                 bytes_pricing=priced.bytes_read,
                 seconds_pricing=seconds[0],
                 seconds_master=seconds[1],
+                bound_master=solution.bound,
+                tolerance_master=self.master.tol,
             )
         )
         if not solution.converged:

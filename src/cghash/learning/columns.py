@@ -82,7 +82,7 @@ class Columns:
         """Share of triplets satisfied, by weight, and how many still have a multiplier."""
         dead_above = float(getattr(self.loss, "dead_above", np.inf))
         share, live = self._table.counts(D, 0.0, dead_above, self.n_threads)
-        return float(share), int(live)
+        return min(float(share), 1.0), int(live)
 
     def dual_value(self, w: Floats, scale: float) -> float:
         """−Σ p f*(−scale·u) for the multipliers u at w: the dual objective of a scaled u (eq. 11)."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_choice
 from ..exceptions import InvalidInputError
 
 REGULARIZERS = ("l1", "linf")
@@ -48,8 +49,7 @@ class Regularizer:
 
 def regularizer_of(name: str, C: float, duplets: NDArray[np.int64] | None) -> Regularizer:
     """The regulariser that the parameters mean; C is C′ under linf."""
-    if name not in REGULARIZERS:
-        raise InvalidInputError(f"regularizer must be one of {list(REGULARIZERS)}, got {name!r}")
+    check_choice(name, REGULARIZERS, "regularizer")
     if not (np.isfinite(C) and C > 0):
         raise InvalidInputError(f"C must be a positive number, got {C!r}")
     pairs = np.zeros((0, 2), dtype=np.int64) if duplets is None else duplets

@@ -34,6 +34,8 @@ class ColumnRecord:
     bytes_pricing: int  # of features, read by the evaluations
     seconds_pricing: float
     seconds_master: float
+    bound_master: float  # dual bound of the master problem with these columns alone
+    tolerance_master: float  # relative gap to which it was solved
 
 
 @dataclass

@@ -71,6 +71,8 @@ def check_learnable(relevance: Any) -> None:
 def relevance_of(y: Any) -> Any:
     """Class numbers (n,) from labels of any kind, or the indicator matrix (n, L) of a multi-label problem."""
     y = sp.csr_matrix(y) if sp.issparse(y) else np.asarray(y)
+    if y.ndim not in (1, 2) or y.shape[-1] == 0:
+        raise InvalidInputError(f"y must be labels (n,) or an indicator matrix (n, L), got shape {y.shape}")
     if y.ndim == 2 and y.shape[1] != 1:
         values = y.data if sp.issparse(y) else y
         if values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
@@ -79,7 +81,10 @@ def relevance_of(y: Any) -> Any:
     from sklearn.utils.multiclass import check_classification_targets
 
     labels = (y.toarray() if sp.issparse(y) else y).ravel()
-    check_classification_targets(labels)
+    try:
+        check_classification_targets(labels)
+    except ValueError as error:
+        raise InvalidInputError(f"y must be labels (n,) or an indicator matrix (n, L): {error}") from error
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 

@@ -43,11 +43,10 @@ class NearestLists:
         """
         self._check(dots, row, column, relevant)
         rows, columns = np.arange(row, row + dots.shape[0]), np.arange(column, column + dots.shape[1])
-        same = self._labels[rows][:, None] == self._labels[columns]
-        is_relevant = same if relevant is None else relevant != 0
-        self._offer(rows, columns, self._half[columns] - dots, is_relevant)
+        same = self._labels[rows][:, None] == self._labels[columns] if relevant is None else relevant != 0
+        self._offer(rows, columns, self._half[columns] - dots, same)
         if row != column:
-            self._offer(columns, rows, self._half[rows] - dots.T, is_relevant.T)
+            self._offer(columns, rows, self._half[rows] - dots.T, same.T)
 
     def _check(self, dots: Singles, row: int, column: int, relevant: NDArray[np.uint8] | None) -> None:
         n, (n_rows, n_columns) = self._half.size, dots.shape

@@ -15,9 +15,10 @@ from .base import Functions
 
 @dataclass(frozen=True)
 class ArrayFunctions(Functions):
-    """Base for dataclasses of arrays; fields named in `shared` belong to all functions at once."""
+    """Base for dataclasses of arrays: those in `shared` belong to all functions at once, those in `whole` are whole."""
 
     shared: ClassVar[tuple[str, ...]] = ()
+    whole: ClassVar[tuple[str, ...]] = ()
 
     def __len__(self) -> int:
         return len(getattr(self, self._rows()[0]))
@@ -41,6 +42,8 @@ class ArrayFunctions(Functions):
         if missing:
             raise FormatError(f"functions of family {cls.family!r} lack the arrays {missing}")
         made = cls(**{f.name: arrays[f.name] for f in fields(cls)})
+        if any(a.dtype.kind not in ("iu" if name in cls.whole else "f") for name, a in made.arrays().items()):
+            raise FormatError(f"functions of family {cls.family!r} must be float arrays, except for {list(cls.whole)}")
         if any(not np.all(np.isfinite(a)) for a in made.arrays().values()):
             raise FormatError(f"functions of family {cls.family!r} hold values that are not finite")
         if any(getattr(made, name).ndim == 0 or len(getattr(made, name)) != len(made) for name in made._rows()):

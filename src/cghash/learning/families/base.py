@@ -41,6 +41,10 @@ class Functions(ABC):
     def joined(self, other: Self) -> Self:
         """These functions, then the other's."""
 
+    def takes(self, n_features: int) -> bool:
+        """Whether items of so many features can be given to `bits`."""
+        return True
+
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything that a model file must hold."""

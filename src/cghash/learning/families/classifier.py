@@ -68,10 +68,12 @@ class ClassifierFamily(Family):
         self.classifier, self.max_steps = classifier, max_steps
 
     def prepare(self, X: Any, rng: np.random.Generator, n_threads: int) -> None:
-        self.X = X
+        self.items = self.X = X  # as functions are given them, and as the classifier learns from them
 
     def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
-        live = self.X[pairs.items] if len(pairs.items) < self.X.shape[0] else self.X
+        every = len(pairs.items) == self.X.shape[0]
+        live = self.X if every else self.X[pairs.items]
+        given = live if self.items is self.X else self.items if every else self.items[pairs.items]
         seed = int(rng.integers(2**31))
         fits = 0
 
@@ -81,7 +83,7 @@ class ClassifierFamily(Family):
                 return None
             fits += 1
             function = self.fit_one(live, labels, weights / weights.mean(), seed)
-            return function, np.where(function.bits(live)[:, 0], 1, -1).astype(np.float32)
+            return function, np.where(function.bits(given)[:, 0], 1, -1).astype(np.float32)
 
         starts = leading_signs(pairs, rng, count=2 if taken is None else 6)
         steps = [step for start in starts for step in minorize_maximize(pairs, start, train, self.max_steps)]
@@ -95,4 +97,4 @@ class ClassifierFamily(Family):
         return ClassifierFunctions([classifier.fit(X, labels.astype(np.int8), sample_weight=weights)])
 
     def training_bits(self, function: Functions) -> Bits:
-        return function.bits(self.X)[:, 0]
+        return function.bits(self.items)[:, 0]

@@ -26,6 +26,11 @@ class Scaler:
         coef = np.asarray(v, dtype=np.float64) / self.scale
         return coef, float(b - self.mean @ coef)
 
+    def to_input_values(self, values: NDArray[Any], feature: NDArray[Any]) -> NDArray[np.float64]:
+        """Values of some features, in the units of the input; a constant feature's is its mean."""
+        scale = np.where(np.isfinite(self.scale), self.scale, 0.0)
+        return np.asarray(self.mean[feature] + scale[feature] * values)
+
 
 def fit_scaler(X: Any) -> Scaler:
     """Mean and scale of each feature, in float64; a constant feature keeps its own scale and gets no say."""
@@ -41,7 +46,8 @@ def fit_scaler(X: Any) -> Scaler:
             total += np.sum((X[rows] - mean) ** 2, axis=0)
         variance = total / n
     deviation = np.sqrt(variance)
-    negligible = deviation <= 1e-7 * np.abs(mean) + np.finfo(np.float64).tiny
+    noise = 1e-10 if X.dtype == np.float64 and not sp.issparse(X) else 1e-7  # of rounded items or squares
+    negligible = deviation <= noise * np.abs(mean) + np.finfo(np.float64).tiny
     return Scaler(mean, np.where(negligible, np.inf, deviation * np.sqrt(d)))
 
 

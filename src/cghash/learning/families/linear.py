@@ -29,6 +29,9 @@ class LinearFunctions(ArrayFunctions):
     def bits(self, X: Any) -> Bits:
         return projected_bits(X, self.coef, self.intercept)
 
+    def takes(self, n_features: int) -> bool:
+        return bool(self.coef.shape[1] == n_features)
+
     def check(self) -> None:
         if self.coef.ndim != 2 or self.intercept.ndim != 1:
             raise FormatError("linear functions must have coef (ℓ, d) and intercept (ℓ,)")

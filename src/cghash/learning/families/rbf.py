@@ -39,6 +39,9 @@ class RBFFunctions(ArrayFunctions):
         """The bits (n, ℓ) from centred bumps (n, m)."""
         return projected_bits(features, self.coef, self.intercept)
 
+    def takes(self, n_features: int) -> bool:
+        return bool(self.landmarks.shape[1] == n_features)
+
     def check(self) -> None:
         if self.coef.ndim != 2 or self.landmarks.ndim != 2 or self.coef.shape[1] != len(self.landmarks):
             raise FormatError("rbf functions must have coef (ℓ, m) for landmarks (m, d)")

@@ -20,11 +20,15 @@ class StumpFunctions(ArrayFunctions):
     """One feature against one threshold each."""
 
     family: ClassVar[str] = "stump"
+    whole: ClassVar[tuple[str, ...]] = ("feature",)
     feature: NDArray[np.int64]  # (ℓ,)
     threshold: NDArray[np.float64]  # (ℓ,)
 
     def bits(self, X: Any) -> Bits:
         return np.asarray(X[:, self.feature] > self.threshold)
+
+    def takes(self, n_features: int) -> bool:
+        return bool(np.all(self.feature < n_features))
 
     def check(self) -> None:
         if self.feature.ndim != 1 or self.threshold.ndim != 1 or np.any(self.feature < 0):

@@ -14,16 +14,18 @@ from ...exceptions import FormatError
 from .arrays import ArrayFunctions
 from .base import Bits, Functions
 from .classifier import ClassifierFamily
+from .features import Scaler, fit_scaler, standardized
 
 
 @dataclass(frozen=True)
 class TreeFunctions(ArrayFunctions):
-    """Trees as arrays of nodes, all padded to the same number; node 0 is the root, a leaf is its own child.
+    """Trees as arrays of nodes, all padded to the same number; node 0 is the root, a leaf or padding its own child.
 
-    An item goes left where float32(x[feature]) ≤ threshold, as scikit-learn's trees decide.
+    An item goes left where x[feature] ≤ threshold, in the units of the input.
     """
 
     family: ClassVar[str] = "tree"
+    whole: ClassVar[tuple[str, ...]] = ("feature", "left", "right", "answer")
     feature: NDArray[np.int32]  # (ℓ, nodes)
     threshold: NDArray[np.float64]  # (ℓ, nodes)
     left: NDArray[np.int32]  # (ℓ, nodes)
@@ -31,13 +33,12 @@ class TreeFunctions(ArrayFunctions):
     answer: NDArray[np.uint8]  # (ℓ, nodes)
 
     def bits(self, X: Any) -> Bits:
-        X32 = np.asarray(X, dtype=np.float32)
         out = np.empty((X.shape[0], len(self)), dtype=bool)
         rows = np.arange(X.shape[0])
         for j in range(len(self)):
             node = np.zeros(X.shape[0], dtype=np.int32)
             while True:
-                goes_left = X32[rows, self.feature[j, node]] <= self.threshold[j, node]
+                goes_left = X[rows, self.feature[j, node]] <= self.threshold[j, node]
                 following = np.where(goes_left, self.left[j, node], self.right[j, node])
                 if np.array_equal(following, node):
                     break
@@ -50,8 +51,13 @@ class TreeFunctions(ArrayFunctions):
         return super(TreeFunctions, self._padded(nodes)).joined(other._padded(nodes))
 
     def _padded(self, nodes: int) -> Self:
-        missing = nodes - self.feature.shape[1]
-        return type(self)(*(np.pad(a, ((0, 0), (0, missing))) for a in self.arrays().values()))
+        own = self.feature.shape[1]
+        padded = type(self)(*(np.pad(a, ((0, 0), (0, nodes - own))) for a in self.arrays().values()))
+        padded.left[:, own:] = padded.right[:, own:] = np.arange(own, nodes)
+        return padded
+
+    def takes(self, n_features: int) -> bool:
+        return bool(np.all(self.feature < n_features))
 
     def check(self) -> None:
         if any(a.ndim != 2 or a.shape != self.feature.shape for a in self.arrays().values()):
@@ -61,21 +67,22 @@ class TreeFunctions(ArrayFunctions):
         for child in (self.left, self.right):
             if np.any(child < 0) or np.any(child >= nodes):
                 raise FormatError("tree functions name nodes that are not there")
-        # children come after their parent, except for leaves and padding, which stand still: no walk can go round
-        stands = (self.left == here) & (self.right == here) | (self.left == 0) & (self.right == 0) & (here > 0)
+        # children come after their parent, except for leaves, which stand still: no walk can go round
+        stands = (self.left == here) & (self.right == here)
         if np.any(~stands & ((self.left <= here) | (self.right <= here))) or np.any(self.feature < 0):
             raise FormatError("tree functions hold a walk that never ends")
 
 
-def tree_functions(tree: Any, positive: int) -> TreeFunctions:
-    """One function from a fitted scikit-learn tree; `positive` is the column of the class that means bit 1."""
+def tree_functions(tree: Any, scaler: Scaler, positive: int) -> TreeFunctions:
+    """One function from a scikit-learn tree over scaled items; the class in column `positive` means bit 1."""
     leaf = tree.children_left < 0
+    feature = np.where(leaf, 0, tree.feature).astype(np.int32)
     here = np.arange(tree.node_count)
     share = tree.value[:, 0, :]
     answer = share[:, positive] > share.sum(axis=1) / 2
     return TreeFunctions(
-        np.where(leaf, 0, tree.feature).astype(np.int32)[None],
-        np.where(leaf, 0.0, tree.threshold)[None],
+        feature[None],
+        np.where(leaf, 0.0, scaler.to_input_values(tree.threshold, feature))[None],
         np.where(leaf, here, tree.children_left).astype(np.int32)[None],
         np.where(leaf, here, tree.children_right).astype(np.int32)[None],
         answer.astype(np.uint8)[None],
@@ -88,7 +95,11 @@ class TreeFamily(ClassifierFamily):
     def __init__(self, template: DecisionTreeClassifier | None = None) -> None:
         super().__init__(DecisionTreeClassifier(max_depth=4) if template is None else template)
 
+    def prepare(self, X: Any, rng: np.random.Generator, n_threads: int) -> None:
+        self.items, self.scaler = X, fit_scaler(X)
+        self.X = standardized(X, self.scaler).matrix  # scikit-learn's trees see float32, and no step below 1e-7
+
     def fit_one(self, X: Any, labels: Bits, weights: NDArray[np.float64], seed: int) -> Functions:
         tree = clone(self.classifier).set_params(random_state=seed)
         tree.fit(X, labels.astype(np.int8), sample_weight=weights)
-        return tree_functions(tree.tree_, positive=1)
+        return tree_functions(tree.tree_, self.scaler, positive=1)

@@ -1,0 +1,414 @@
+"""Models as files: what comes back, what is refused, and that no file is ever half written or believed."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import struct
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save as to_safetensors
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from cghash import CGHash, storage
+from cghash.exceptions import CGHashWarning, FormatError, InvalidInputError
+from cghash.learning.losses import SquaredHinge
+from cghash.model_files import KIND
+
+FAMILIES = ["linear", "stump", "tree", "rbf"]
+FIXTURES = Path(__file__).parent / "fixtures"
+DIGITS, LABELS = load_digits(return_X_y=True)
+X, Y = DIGITS[:60], LABELS[:60]
+
+
+def fitted(family="linear", n_bits=5, d=64, **changes):
+    with_defaults = {"C": 1e-3, "n_neighbors": 2, "random_state": 0, "n_jobs": 1, "hash_function": family} | changes
+    return CGHash(n_bits, **with_defaults).fit(X[:, :d], Y)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A model of few bytes: its path, its content, and itself."""
+    path = tmp_path_factory.mktemp("small") / "model"
+    model = fitted("stump", n_bits=2, d=40)
+    model.save(path)
+    return path, path.read_bytes(), model
+
+
+def assert_same_model(model, other, items):
+    np.testing.assert_array_equal(model.transform(items), other.transform(items))
+    for w, v in zip(model.weights_path_, other.weights_path_, strict=True):
+        np.testing.assert_array_equal(w, v)
+    np.testing.assert_array_equal(model.weights_, other.weights_)
+    assert model.result_.message == other.result_.message
+    np.testing.assert_equal(model.result_.to_dict(), other.result_.to_dict())
+    assert model.get_params() == other.get_params()
+    assert model.n_features_in_ == other.n_features_in_
+    assert model.n_bits_ == other.n_bits_
+
+
+# There and back
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("kind", [str, Path])
+def test_saved_model_comes_back_the_same(family, kind, tmp_path):
+    model, path = fitted(family), kind(tmp_path / "model")
+    model.save(path)
+    loaded = CGHash.load(path)
+    assert_same_model(loaded, model, DIGITS)
+    assert_same_model(loaded.truncate(3), model.truncate(3), DIGITS)
+    assert loaded.score(X, Y) == model.score(X, Y)
+    np.testing.assert_array_equal(loaded.encode(DIGITS), model.encode(DIGITS))
+
+
+@pytest.mark.native
+def test_truncated_and_reloaded_model_can_be_saved_again(tmp_path):
+    model = fitted().truncate(2)
+    model.save(tmp_path / "short")
+    CGHash.load(tmp_path / "short").save(tmp_path / "again")
+    assert_same_model(CGHash.load(tmp_path / "again"), model, DIGITS)
+
+
+@pytest.mark.native
+def test_feature_names_come_back_and_are_held_to(tmp_path):
+    names = [f"größe {i}" for i in range(64)]
+    model = CGHash(2, C=1e-3, random_state=0).fit(pd.DataFrame(X, columns=names), Y)
+    model.save(tmp_path / "model")
+    loaded = CGHash.load(tmp_path / "model")
+    assert list(loaded.feature_names_in_) == names
+    assert list(loaded.get_feature_names_out()) == ["cghash0", "cghash1"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        loaded.transform(pd.DataFrame(X, columns=names[::-1]))
+
+
+@pytest.mark.native
+def test_parameters_of_numpy_and_path_types_come_back_plain(tmp_path):
+    model = fitted(n_bits=np.int64(2), C=np.float64(1e-3), checkpoint=tmp_path / "fit", time_limit=60)
+    model.save(tmp_path / "model")
+    loaded = CGHash.load(tmp_path / "model")
+    assert loaded.get_params() == model.get_params() | {"checkpoint": str(tmp_path / "fit")}
+    assert type(loaded.n_bits) is int
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("random_state", [np.random.RandomState(0), None])
+def test_model_of_a_random_state_object_can_be_saved(random_state, tmp_path):
+    model = fitted(random_state=random_state)
+    if random_state is None:
+        model.save(tmp_path / "model")
+    else:
+        with pytest.warns(CGHashWarning, match="random_state=.*is not stored"):
+            model.save(tmp_path / "model")
+    np.testing.assert_array_equal(CGHash.load(tmp_path / "model").encode(X), model.encode(X))
+
+
+@pytest.mark.native
+def test_own_loss_is_not_stored_and_the_save_says_so(tmp_path):
+    class Own(SquaredHinge):
+        code = None
+
+    model = fitted(loss=Own())
+    with pytest.warns(CGHashWarning, match="parameter loss=.* is not stored.*fitting it again would use the default"):
+        model.save(tmp_path / "model")
+    loaded = CGHash.load(tmp_path / "model")
+    assert loaded.loss == CGHash().loss
+    np.testing.assert_array_equal(loaded.encode(X), model.encode(X))
+
+
+@pytest.mark.native
+def test_own_decision_tree_loads_as_the_tree_family(tmp_path):
+    model = fitted(DecisionTreeClassifier(max_depth=2), n_bits=3)
+    with pytest.warns(CGHashWarning, match="hash_function=.* is not stored"):
+        model.save(tmp_path / "model")
+    loaded = CGHash.load(tmp_path / "model")
+    assert loaded.hash_function == "tree"
+    np.testing.assert_array_equal(loaded.encode(DIGITS), model.encode(DIGITS))
+
+
+@pytest.mark.native
+def test_model_of_classifiers_says_what_to_do_instead(tmp_path):
+    model = fitted(LogisticRegression(C=1e-4), n_bits=1)
+    with pytest.raises(InvalidInputError, match=r"cannot be saved.*use hash_function='linear'.*or keep the object"):
+        model.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_model_that_was_not_fitted_cannot_be_saved(tmp_path):
+    with pytest.raises(ValueError, match="not fitted"):
+        CGHash().save(tmp_path / "model")
+
+
+def test_loading_never_unpickles(small, monkeypatch):
+    def refuse(*args, **kwargs):
+        pytest.fail("a file was unpickled")
+
+    for name in ("load", "loads", "Unpickler", "_Unpickler"):
+        monkeypatch.setattr(pickle, name, refuse)
+    path, _, model = small
+    assert_same_model(CGHash.load(path), model, DIGITS[:, :40])
+
+
+def test_pickled_model_is_refused_as_foreign(small, tmp_path):
+    content = io.BytesIO()
+    pickle.dump(small[2], content)
+    assert_refused(tmp_path, content.getvalue(), "not a cghash file")
+
+
+# Writing
+
+
+@pytest.mark.parametrize("step", ["replace", "fsync", "chmod"])
+def test_failure_while_writing_leaves_the_old_file_alone(step, small, tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    path.write_bytes(b"what was there before")
+
+    def fail(*args):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, step, fail)
+    with pytest.raises(OSError, match="no space left"):
+        small[2].save(path)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_bytes() == b"what was there before"
+
+
+def test_saved_file_has_the_permissions_of_a_new_file(small, tmp_path):
+    (tmp_path / "plain").touch()
+    small[2].save(tmp_path / "model")
+    assert (tmp_path / "model").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_folder_that_does_not_exist_is_named(small, tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        small[2].save(tmp_path / "nowhere" / "model")
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        CGHash.load(tmp_path / "nowhere")
+
+
+# Files that are not what they must be
+
+
+def assert_refused(folder, content, match=None):
+    path = folder / "broken"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=match) as caught:
+        CGHash.load(path)
+    assert str(path) in str(caught.value)
+
+
+def assert_refused_or_same(folder, content, model, items):
+    """A change that a file survives must not be one that matters."""
+    path = folder / "changed"
+    path.write_bytes(content)
+    try:
+        loaded = CGHash.load(path)
+    except FormatError:
+        return False
+    assert_same_model(loaded, model, items)
+    return True
+
+
+@pytest.mark.slow
+def test_file_truncated_at_any_length_is_refused(small, tmp_path):
+    content = small[1]
+    for length in range(len(content)):
+        assert_refused(tmp_path, content[:length])
+
+
+@pytest.mark.slow
+def test_any_flipped_byte_is_refused_or_does_not_matter(small, tmp_path):
+    _, content, model = small
+    survived = 0
+    for place in range(len(content)):
+        for flip in (0x01, 0x20, 0xFF) if place % 8 == 0 else (1 << place % 8,):
+            changed = bytearray(content)
+            changed[place] ^= flip
+            survived += assert_refused_or_same(tmp_path, bytes(changed), model, DIGITS[:, :40])
+    assert survived <= 8  # blanks that fill the header up
+
+
+def test_appended_bytes_are_refused(small, tmp_path):
+    assert_refused(tmp_path, small[1] + b"\0")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0",
+        b"hello, world, this is a text of some length",
+        b"\x89PNG\r\n\x1a\n" + bytes(100),
+        struct.pack("<Q", 2**63) + b"{}",
+        struct.pack("<Q", 2**40) + b"{}",
+        struct.pack("<Q", 2**64 - 1) + b"{}",
+        struct.pack("<Q", 2) + b"{}",
+        struct.pack("<Q", 2) + b"[]",
+        struct.pack("<Q", 100_000) + b"[" * 100_000,
+        struct.pack("<Q", 4) + b"\xff\xfe\xfd\xfc",
+    ],
+    ids=["empty", "one byte", "text", "image", "2^63", "2^40", "2^64", "no entry", "list", "deep", "not utf-8"],
+)
+def test_foreign_file_is_refused(content, tmp_path):
+    assert_refused(tmp_path, content, "cghash")
+
+
+def test_folder_is_refused(tmp_path):
+    with pytest.raises(FormatError):
+        CGHash.load(tmp_path)
+
+
+def written(tmp_path, about, arrays=None, kind=KIND, version=1):
+    path = tmp_path / "written"
+    storage.save(path, kind, version, {"weights": np.ones(1)} if arrays is None else arrays, about)
+    return path
+
+
+def test_safetensors_of_others_are_refused(tmp_path):
+    arrays = {"weights": np.ones(3)}
+    for metadata in (None, {"format": "pt"}, {"cghash": "no JSON"}, {"cghash": "[1]"}, {"cghash": "[" * 100_000}):
+        assert_refused(tmp_path, to_safetensors(arrays, metadata=metadata), "not one of cghash|damaged")
+
+
+def test_another_kind_and_a_later_version_are_named(tmp_path):
+    with pytest.raises(FormatError, match="must be a cghash-model file, got a 'cghash-checkpoint' file"):
+        CGHash.load(written(tmp_path, {}, kind="cghash-checkpoint"))
+    for version in (2, 0, -1, "1", None, 1.5):
+        with pytest.raises(FormatError, match=r"has format version .* reads versions 1 to 1"):
+            CGHash.load(written(tmp_path, {}, version=version))
+
+
+def test_missing_checksum_is_refused(small, tmp_path):
+    arrays, header = storage.load(small[0], KIND, 1)
+    assert_refused(tmp_path, to_safetensors(arrays, metadata={"cghash": json.dumps(header)}), "checksum")
+
+
+def swapped(header, **changes):
+    return json.loads(json.dumps(header)) | changes
+
+
+FORGERIES = {
+    "no parameters": lambda h, a: (swapped(h, parameters=None), a),
+    "unknown parameter": lambda h, a: (swapped(h, parameters={"depth": 3}), a),
+    "unknown family": lambda h, a: (swapped(h, family="forest"), a),
+    "classifier": lambda h, a: (swapped(h, family="classifier"), a),
+    "features as words": lambda h, a: (swapped(h, n_features_in="many"), a),
+    "too few features": lambda h, a: (swapped(h, n_features_in=1), a),
+    "too few names": lambda h, a: (swapped(h, feature_names_in=["a"]), a),
+    "result is a list": lambda h, a: (swapped(h, result=[]), a),
+    "unknown status": lambda h, a: (swapped(h, result=h["result"] | {"status": "done"}), a),
+    "fewer records": lambda h, a: (swapped(h, result=h["result"] | {"columns": []}), a),
+    "record of words": lambda h, a: (swapped(h, result=h["result"] | {"columns": ["a"] * 2}), a),
+    "no weights": lambda h, a: (h, {k: v for k, v in a.items() if k != "weights"}),
+    "short weights": lambda h, a: (h, a | {"weights": a["weights"][:-1]}),
+    "long weights": lambda h, a: (h, a | {"weights": np.append(a["weights"], 1.0)}),
+    "flat weight": lambda h, a: (h, a | {"weights": np.float64(1.0)}),
+    "square weights": lambda h, a: (h, a | {"weights": np.ones((3, 3))}),
+    "words as weights": lambda h, a: (h, a | {"weights": np.frombuffer(b"abc", np.uint8)}),
+    "negative weight": lambda h, a: (h, a | {"weights": -a["weights"]}),
+    "nan weight": lambda h, a: (h, a | {"weights": a["weights"] * np.nan}),
+    "infinite weight": lambda h, a: (h, a | {"weights": a["weights"] * np.inf}),
+    "no function": lambda h, a: (h, {k: v[:0] for k, v in a.items()}),
+    "a part is missing": lambda h, a: (h, {k: v for k, v in a.items() if k != "functions.threshold"}),
+    "parts differ": lambda h, a: (h, a | {"functions.threshold": a["functions.threshold"][:1]}),
+    "nan threshold": lambda h, a: (h, a | {"functions.threshold": a["functions.threshold"] * np.nan}),
+    "feature of no item": lambda h, a: (h, a | {"functions.feature": a["functions.feature"] + 1000}),
+    "negative feature": lambda h, a: (h, a | {"functions.feature": a["functions.feature"] - 1000}),
+    "half a feature": lambda h, a: (h, a | {"functions.feature": a["functions.feature"] + 0.5}),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_parts_that_do_not_fit_together_are_refused(forgery, small, tmp_path):
+    """The checksum is right here: someone wrote such a file on purpose, or another program did by mistake."""
+    arrays, header = storage.load(small[0], KIND, 1)
+    header, arrays = FORGERIES[forgery](header, arrays)
+    own = {name: value for name, value in header.items() if name not in ("format", "version")}
+    with pytest.raises(FormatError):
+        CGHash.load(written(tmp_path, own, arrays))
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("family", FAMILIES)
+def test_functions_of_other_items_are_refused(family, tmp_path):
+    fitted(family, n_bits=2).save(tmp_path / "model")
+    arrays, header = storage.load(tmp_path / "model", KIND, 1)
+    own = {name: value for name, value in header.items() if name not in ("format", "version")}
+    with pytest.raises(FormatError, match="features"):
+        CGHash.load(written(tmp_path, own | {"n_features_in": 2}, arrays))
+
+
+@pytest.mark.native
+def test_tree_that_walks_in_a_circle_is_refused(tmp_path):
+    fitted("tree", n_bits=3).save(tmp_path / "model")
+    arrays, header = storage.load(tmp_path / "model", KIND, 1)
+    own = {name: value for name, value in header.items() if name not in ("format", "version")}
+    assert CGHash.load(written(tmp_path, own, arrays)).n_bits_ == 3
+    for name in ("functions.left", "functions.right"):
+        for child in (0, 10_000, -1):
+            forged = arrays[name].copy()
+            forged[0, 1:] = child
+            with pytest.raises(FormatError, match=r"node|walk"):
+                CGHash.load(written(tmp_path, own, arrays | {"functions.left": forged, "functions.right": forged}))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.binary(max_size=300))
+def test_any_bytes_are_refused(content, tmp_path):
+    assert_refused(tmp_path, content)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    header=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["__metadata__", "cghash", "checksum", "a", "dtype", "shape", "data_offsets"]),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=8,
+    ),
+    body=st.binary(max_size=16),
+)
+def test_any_header_is_refused(header, body, tmp_path):
+    text = json.dumps(header).encode()
+    assert_refused(tmp_path, struct.pack("<Q", len(text)) + text + body)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_pieces_cut_out_doubled_or_changed_are_refused_or_do_not_matter(data, small, tmp_path):
+    _, content, model = small
+    first = data.draw(st.integers(0, len(content)))
+    last = data.draw(st.integers(first, len(content)))
+    piece = data.draw(st.binary(max_size=20) | st.just(content[first:last] * 2) | st.just(content[first:last][::-1]))
+    assert_refused_or_same(tmp_path, content[:first] + piece + content[last:], model, DIGITS[:, :40])
+
+
+# Files of earlier versions
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_files_of_version_1_still_load_and_give_their_bits(family):
+    model = CGHash.load(FIXTURES / f"model-v1-{family}.cghash")
+    kept = json.loads((FIXTURES / f"model-v1-{family}.json").read_text())
+    items = DIGITS[: kept["n_items"], : model.n_features_in_]
+    assert [code.hex() for code in map(bytes, model.encode(items))] == kept["codes"]
+    assert model.weights_.tolist() == kept["weights"]
+    assert model.hash_function == family
+    assert model.truncate(1).n_bits_ == 1
+    assert kept["message"] == model.result_.message
