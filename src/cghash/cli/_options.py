@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-ITEMS_HELP = "ITEMS is .npy, .npz (array X), .csv (numeric columns) or .parquet; '-' is standard input (csv or npy)."
 
 debug_option = click.option("--debug", is_flag=True, expose_value=False, help="Show the trace of an error.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors and warnings.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -105,6 +106,14 @@ def _blocks(model: CGHash, X: Any, bits: bool, quiet: bool) -> Iterator[Codes]:
     for first in track(starts, "encoding", console=Console(stderr=True), disable=silent):
         block = X[first : first + _ROWS]
         yield model.transform(block) if bits else model.encode(block)
+        _release(X)
+
+
+def _release(X: Any) -> None:
+    """Give back the memory of a mapped file's part that was read; the kernel would, but only when others need it."""
+    mapped = getattr(X, "_mmap", None)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _write(

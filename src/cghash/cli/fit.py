@@ -105,7 +105,8 @@ def _summarize(model: CGHash, output: str, quiet: bool) -> None:
     result = model.result_
     interrupted = result.status == "interrupted"
     size = f" ({Path(output).stat().st_size / 1024:.0f} KiB)" if Path(output).is_file() else ""
-    say(result.message.replace("; ", "\n  "), quiet)
+    bits, status, *rest = result.message.split("; ")
+    say("\n  ".join([f"{bits}; {status}", *rest]), quiet)
     say(f"learned in {result.seconds:.1f} s, wrote {output}{size}", quiet and not interrupted)
     if interrupted:
         more = "; the same command goes on from the checkpoint" if model.checkpoint is not None else ""
