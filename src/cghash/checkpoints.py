@@ -70,6 +70,18 @@ class Checkpoint:
         storage.save(self.path, KIND, VERSION, arrays, about)
 
 
+def read_checkpoint(path: str | os.PathLike[str]) -> tuple[State, dict[str, Any]]:
+    """The state that a checkpoint holds, and what it says about its fit."""
+    arrays, about = storage.load(path, KIND, VERSION)
+    try:
+        state = _state(arrays, about, len(about["records"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{path} is a checkpoint, but its parts do not fit together: {error}") from error
+    if not state.records or [len(w) for w in state.weights] != list(range(1, len(state.records) + 1)):
+        raise FormatError(f"{path} must hold weights for each of its columns")
+    return state, about
+
+
 def _state(arrays: storage.Arrays, about: dict[str, Any], n_bits: int) -> State:
     inside = {name.removeprefix("functions."): a for name, a in arrays.items() if name.startswith("functions.")}
     functions = functions_class(about["family"]).from_arrays(inside)

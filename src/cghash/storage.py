@@ -7,13 +7,15 @@ renamed.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +27,23 @@ Arrays = dict[str, NDArray[Any]]
 KEY, CHECKSUM = "cghash", "checksum"
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file beside its place, flush it to the disk and rename it: a kill leaves the old file or the new."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.", suffix=".tmp")
+@contextmanager
+def written_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file beside its place; at the end flush it to the disk and rename it.
+
+    A kill or an error leaves the old file or none. Links are followed; pipes and devices are written directly.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        with open(target, "wb") as direct:
+            yield direct
+        return
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "No such folder", os.fspath(target.parent))
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o666 & ~_umask())
@@ -39,6 +51,21 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file beside its place, flush it to the disk and rename it: a kill leaves the old file or the new."""
+    with written_atomically(path) as file:
+        file.write(content)
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """Which kind of cghash file this is; FormatError when it is none."""
+    from safetensors import safe_open
+
+    with _foreign(path), safe_open(os.fspath(path), framework="numpy") as file:
+        metadata = file.metadata() or {}
+    return str(_parsed(path, metadata)["format"])
 
 
 def save(
@@ -54,33 +81,49 @@ def save(
 
 def load(path: str | os.PathLike[str], kind: str, version: int) -> tuple[Arrays, dict[str, Any]]:
     """Read what `save` wrote; FormatError for anything else."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
-    try:
-        with safe_open(os.fspath(path), framework="numpy") as file:
-            metadata = file.metadata() or {}
-            header = _header(path, metadata, kind, version)
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (FileNotFoundError, PermissionError, FormatError):
-        raise
-    except (SafetensorError, ValueError, TypeError, OSError) as error:
-        raise FormatError(f"{path} is not a cghash file, or it is damaged: {error}") from error
+    with _foreign(path), safe_open(os.fspath(path), framework="numpy") as file:
+        metadata = file.metadata() or {}
+        header = _header(path, metadata, kind, version)
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     if metadata.get(CHECKSUM) != checksum(metadata[KEY], arrays):
         raise FormatError(f"{path} is damaged: its checksum does not match its content")
     return arrays, header
 
 
-def _header(path: Any, metadata: Mapping[str, str], kind: str, version: int) -> dict[str, Any]:
+@contextmanager
+def _foreign(path: Any) -> Iterator[None]:
+    """Errors of a file that cannot be read as safetensors."""
+    from safetensors import SafetensorError
+
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "Is a folder, not a cghash file", os.fspath(path))
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, FormatError):
+        raise
+    except (SafetensorError, ValueError, TypeError, OSError) as error:
+        raise FormatError(f"{path} is not a cghash file, or it is damaged: {error}") from error
+
+
+def _parsed(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
     try:
         header = json.loads(metadata[KEY])
-        found, number = header["format"], header["version"]
+        _ = header["format"], header["version"]
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise FormatError(f"{path} is a safetensors file, but not one of cghash") from error
+    return header  # type: ignore[no-any-return]
+
+
+def _header(path: Any, metadata: Mapping[str, str], kind: str, version: int) -> dict[str, Any]:
+    header = _parsed(path, metadata)
+    found, number = header["format"], header["version"]
     if found != kind:
         raise FormatError(f"{path} must be a {kind} file, got a {found!r} file")
     if not isinstance(number, int) or not 1 <= number <= version:
         raise FormatError(f"{path} has format version {number!r}; this cghash reads versions 1 to {version}")
-    return header  # type: ignore[no-any-return]
+    return header
 
 
 def checksum(header: str, arrays: Mapping[str, NDArray[Any]]) -> str:

@@ -1,39 +1,38 @@
-"""The command line: one file a command, loaded when it is called."""
+"""The command line: `cghash COMMAND`. Data goes to standard output, talk to standard error."""
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
-from typing import Any
-
 import click
 
-COMMANDS = {"demo": ".demo"}
+from .. import __version__
+from ._group import CommandLine
+from ._options import debug_option
+
+COMMANDS = {  # in the order of use: where each lives, and what `cghash --help` says of it
+    "demo": ("cghash.cli.demo:demo", "Learn codes of handwritten digits and look at the result."),
+    "fit": ("cghash.cli.fit:fit", "Learn a model from items and labels, triplets or duplets."),
+    "encode": ("cghash.cli.encode:encode", "Turn items into binary codes."),
+    "evaluate": ("cghash.cli.evaluate:evaluate", "Measure how well codes rank items that were labelled or compared."),
+    "info": ("cghash.cli.info:info", "Show what a model file or a checkpoint holds."),
+}
 
 
-class LazyGroup(click.Group):
-    """Imports a command's module only to run it or to show its help."""
+@click.group(cls=CommandLine, commands_at=COMMANDS, invoke_without_command=True)
+@click.version_option(__version__, prog_name="cghash", message="%(prog)s %(version)s")
+@debug_option
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Learn compact binary codes from relative comparisons, by column generation.
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+    \b
+    Examples:
+      cghash fit items.npy --labels labels.npy -o model.cghash
+      cghash encode model.cghash items.npy -o codes.npy
+      cghash evaluate model.cghash test.csv --label-column class
+      cghash info model.cghash
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = getattr(import_module(COMMANDS[cmd_name], __name__), cmd_name)
-        return command
-
-    def invoke(self, ctx: click.Context) -> Any:
-        from ..exceptions import CGHashError
-
-        try:
-            return super().invoke(ctx)
-        except CGHashError as error:
-            click.echo(f"cghash: {error}", err=True)
-            sys.exit(1)
-
-
-@click.group(cls=LazyGroup)
-@click.version_option(package_name="cghash")
-def main() -> None:
-    """Learn compact binary codes from relative comparisons, by column generation."""
+    Items and labels are read from .npy, .npz, .csv and .parquet files; '-' is standard input or output.
+    'cghash COMMAND --help' tells more.
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())

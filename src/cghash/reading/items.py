@@ -1,0 +1,236 @@
+"""The items: rows of numbers, and the labels and ids that lie beside them."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import InvalidInputError
+from .arrays import read_array, read_arrays, read_columns
+from .labels import plain_labels
+from .sources import Source, source_of
+from .text import TextTable, is_number, read_rows, shortened
+
+Array = NDArray[Any]
+
+
+@dataclass
+class Items:
+    """Items (n, d) of one file.
+
+    `names` are the features' names where the file has them, `labels` and `ids` one entry an item where they were found,
+    `ignored` the columns that are neither.
+    """
+
+    name: str
+    X: Array
+    names: list[str] | None = None
+    labels: Array | None = None
+    ids: Array | None = None
+    ignored: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    label: str | None
+    id: str | None
+    features: Sequence[str] | None  # names that a model was fitted on
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.label, self.id) if name is not None)
+
+
+def read_items(
+    path: str | os.PathLike[str],
+    *,
+    label_column: str | None = None,
+    id_column: str | None = None,
+    features: Sequence[str] | None = None,
+) -> Items:
+    """Read items from a file, or from standard input for `-`.
+
+    Parameters
+    ----------
+    path : .npy (memory-mapped), .npz (array X, or the only one, and labels y), .csv, .tsv or .parquet, whose numeric
+        columns are the features
+    label_column, id_column : names of columns (arrays of an .npz) that are not features; the number of the column,
+        from 0, where a .csv has no header
+    features : names of the features to take, in this order, where the file has names
+    """
+    source = source_of(path)
+    asked = _Asked(label_column, id_column, features)
+    readers = {"npy": _from_npy, "npz": _from_npz, "csv": _from_csv, "parquet": _from_parquet}
+    if source.kind not in readers:
+        raise InvalidInputError(f"{source.name} must be .npy, .npz, .csv or .parquet to hold items")
+    items = readers[source.kind](source, asked)
+    items.X = _checked(items.X, source.name)
+    return items
+
+
+def _from_npy(source: Source, asked: _Asked) -> Items:
+    if asked.beside:
+        raise InvalidInputError(f"{source.name} is an .npy file, which has no columns: {asked.beside[0]!r} not found")
+    return Items(source.name, read_array(source))
+
+
+def _from_npz(source: Source, asked: _Asked) -> Items:
+    arrays = read_arrays(source)
+    beside = [_found(arrays, name, source) for name in asked.beside]
+    left = [name for name in arrays if name not in (*asked.beside, "y")]
+    if "X" not in arrays and len(left) != 1:
+        raise InvalidInputError(f"{source.name} must hold an array X, or a single array, got {_listed(arrays)}")
+    chosen = "X" if "X" in arrays else left[0]
+    X = arrays[chosen]
+    labels = beside[0] if asked.label is not None else arrays.get("y")
+    items = Items(source.name, X, labels=None if labels is None else plain_labels(labels))
+    items.ids = beside[-1] if asked.id is not None else None
+    items.ignored = [name for name in left if name != chosen]
+    for name, values in (*zip(asked.beside, beside, strict=True), ("y", items.labels)):
+        if values is not None and (values.ndim == 0 or X.ndim == 0 or len(values) != len(X)):
+            raise InvalidInputError(
+                f"{source.name}: array {name!r} must have one entry an item, shapes are {values.shape} and {X.shape}"
+            )
+    return items
+
+
+def _from_parquet(source: Source, asked: _Asked) -> Items:
+    columns = read_columns(source)
+    beside = {name: _found(columns, name, source) for name in asked.beside}
+    numeric = [
+        name for name, values in columns.items() if values.dtype.kind in "buif" and name not in beside and _named(name)
+    ]
+    chosen = _chosen(numeric, list(columns), asked, source)
+    if not chosen:
+        raise InvalidInputError(f"{source.name} must hold a column of numbers, got {_listed(columns)}")
+    names = [n for name in chosen for n in _expanded(name, columns[name])]
+    X = np.column_stack([columns[name] for name in chosen])
+    items = Items(source.name, X, names)
+    items.labels = plain_labels(beside[asked.label]) if asked.label is not None else None
+    items.ids = beside[asked.id] if asked.id is not None else None
+    items.ignored = [name for name in columns if name not in chosen and name not in beside]
+    _check_finite(X, names, lambda row: f"{source.name}, row {row}")
+    return items
+
+
+def _from_csv(source: Source, asked: _Asked) -> Items:
+    table = read_rows(source, (*asked.beside, *(asked.features or ())), counted=True)
+    places = {name: _place(table, name) for name in asked.beside}
+    first = next(table.rows, None)
+    if first is None:
+        raise InvalidInputError(f"{source.name} must hold items, got only a header")
+    numeric = [
+        name
+        for name, cell in zip(table.names, first[1], strict=True)
+        if name not in places and _named(name) and (is_number(cell) or not cell.strip())
+    ]
+    chosen = _chosen(numeric, table.names, asked, source, named=table.header is not None)
+    if not chosen:
+        raise InvalidInputError(f"{source.name} must hold a column of numbers, got {_listed(table.names)}")
+    _check_unique(table)
+    wanted = [table.names.index(name) for name in chosen]
+    numbers, beside, lines = _cells(table, first, wanted, list(places.values()))
+    X = np.frombuffer(numbers, dtype=np.float64).reshape(-1, len(wanted))
+    _check_finite(X, chosen, lambda row: source.at(lines[row]))
+    items = Items(source.name, X, chosen if table.header is not None else None)
+    items.labels = plain_labels(np.array(beside[0])) if asked.label is not None else None
+    items.ids = np.array(beside[-1]) if asked.id is not None else None
+    items.ignored = [name for name in table.names if name not in chosen and name not in places]
+    return items
+
+
+def _cells(
+    table: TextTable, first: tuple[int, list[str]], wanted: list[int], beside: list[int]
+) -> tuple[array[float], list[list[str]], array[int]]:
+    """The numbers of the wanted columns, row after row; the words of the columns beside; the lines' numbers."""
+    numbers, lines = array("d"), array("q")
+    words: list[list[str]] = [[] for _ in beside]
+    for line, cells in chain([first], table.rows):
+        try:
+            numbers.extend([float(cells[i]) for i in wanted])
+        except ValueError as error:
+            raise _not_a_number(table, line, cells, wanted) from error
+        for found, i in zip(words, beside, strict=True):
+            if not cells[i].strip():
+                raise InvalidInputError(
+                    f"{table.source.at(line)}, column {table.names[i]!r}: must not be empty, got {cells[i]!r}"
+                )
+            found.append(cells[i].strip())
+        lines.append(line)
+    return numbers, words, lines
+
+
+def _not_a_number(table: TextTable, line: int, cells: list[str], wanted: list[int]) -> InvalidInputError:
+    i = next(i for i in wanted if not is_number(cells[i]))
+    return InvalidInputError(
+        f"{table.source.at(line)}, column {table.names[i]!r}: must be a number, got {shortened(cells[i])!r}"
+    )
+
+
+def _chosen(numeric: list[str], names: list[str], asked: _Asked, source: Source, named: bool = True) -> list[str]:
+    """The columns that are features: those that a model names, else all numeric ones."""
+    if asked.features is None or not named:
+        return numeric
+    lists = [name for name in numeric if f"{name}[0]" in asked.features]
+    missing = [name for name in asked.features if name not in names and name.rpartition("[")[0] not in lists]
+    if missing:
+        raise InvalidInputError(
+            f"{source.name} must have the columns that the model was fitted on; {missing[0]!r} is missing"
+        )
+    return list(dict.fromkeys(name if name in names else name.rpartition("[")[0] for name in asked.features))
+
+
+def _place(table: TextTable, name: str) -> int:
+    if name not in table.names:
+        raise InvalidInputError(f"{table.source.name} must have a column {name!r}, got {_listed(table.names)}")
+    return table.names.index(name)
+
+
+def _found(arrays: dict[str, Array], name: str, source: Source) -> Array:
+    if name not in arrays:
+        raise InvalidInputError(f"{source.name} must have a column {name!r}, got {_listed(arrays)}")
+    return arrays[name]
+
+
+def _named(name: str) -> bool:
+    """Whether a column has a name of its own: row numbers that tables are saved with have none."""
+    return bool(name) and not name.startswith(("Unnamed:", "__index_level_"))
+
+
+def _expanded(name: str, values: Array) -> list[str]:
+    return [name] if values.ndim == 1 else [f"{name}[{i}]" for i in range(values.shape[1])]
+
+
+def _check_unique(table: TextTable) -> None:
+    twice = [name for name in set(table.names) if name and table.names.count(name) > 1]
+    if twice:
+        raise InvalidInputError(f"{table.source.name} must name each column once, got {min(twice)!r} twice")
+
+
+def _check_finite(X: Array, names: list[str], place: Callable[[int], str]) -> None:
+    if X.dtype.kind == "f" and not np.isfinite(X).all():
+        row, column = np.argwhere(~np.isfinite(X))[0].tolist()
+        raise InvalidInputError(
+            f"{place(row)}, column {names[column]!r}: must be a finite number, got {X[row, column]}"
+        )
+
+
+def _checked(X: Array, name: str) -> Array:
+    if X.ndim != 2 or X.dtype.kind not in "buif":
+        raise InvalidInputError(f"{name} must hold a 2-D array of numbers, got shape {X.shape}, dtype {X.dtype}")
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        raise InvalidInputError(f"{name} must hold at least one item and one feature, got shape {X.shape}")
+    return X
+
+
+def _listed(names: Any, most: int = 8) -> str:
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more if names else "none"

@@ -1,0 +1,86 @@
+"""Labels: one for each item, from a file of their own."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import InvalidInputError
+from .arrays import read_array, read_arrays, read_columns
+from .sources import Source, source_of
+from .text import read_rows
+
+Array = NDArray[Any]
+
+
+def read_labels(path: str | os.PathLike[str], n_items: int) -> Array:
+    """Read labels (n,), or an indicator matrix (n, L) from .npy or .npz.
+
+    Parameters
+    ----------
+    path : .npy, .npz (array y, or the only one), or .csv, .txt or .parquet of one column
+    n_items : how many there must be; it also tells whether a column of words has a header
+    """
+    source = source_of(path)
+    readers = {"npy": read_array, "npz": _from_npz, "parquet": _from_parquet}
+    if source.kind == "csv":
+        labels = _from_csv(source, n_items)
+    elif source.kind in readers:
+        labels = readers[source.kind](source)
+    else:
+        raise InvalidInputError(f"{source.name} must be .npy, .npz, .csv, .txt or .parquet to hold labels")
+    if labels.ndim not in (1, 2) or len(labels) != n_items:
+        raise InvalidInputError(
+            f"{source.name} must hold one label for each of {n_items} items, got shape {labels.shape}"
+        )
+    return plain_labels(labels)
+
+
+def plain_labels(labels: Array) -> Array:
+    """Labels as whole numbers where all are, as numbers where all are, else as strings.
+
+    >>> plain_labels(np.array(["1", "2"])), plain_labels(np.array(["1", "b"], dtype=object))
+    (array([1, 2]), array(['1', 'b'], dtype='<U1'))
+    """
+    if labels.dtype.kind in "buif":
+        return labels
+    if labels.dtype.kind == "O":
+        missing = [i for i, label in enumerate(labels) if label is None or label != label]
+        if missing:
+            raise InvalidInputError(f"labels must not be missing, got {labels[missing[0]]!r} in row {missing[0]}")
+    words = labels.astype(str)
+    for kind in (np.int64, np.float64):
+        try:
+            numbers: Array = words.astype(kind)
+        except (ValueError, OverflowError):
+            continue
+        if np.isfinite(numbers).all():
+            return numbers
+    return words
+
+
+def _from_npz(source: Source) -> Array:
+    arrays = read_arrays(source)
+    if "y" not in arrays and len(arrays) != 1:
+        raise InvalidInputError(f"{source.name} must hold an array y, or a single array, got {list(arrays)}")
+    return arrays["y"] if "y" in arrays else next(iter(arrays.values()))
+
+
+def _from_parquet(source: Source) -> Array:
+    columns = read_columns(source)
+    if len(columns) != 1:
+        raise InvalidInputError(f"{source.name} must have one column of labels, got {len(columns)}: {list(columns)}")
+    return next(iter(columns.values()))
+
+
+def _from_csv(source: Source, n_items: int) -> Array:
+    table = read_rows(source)
+    if table.width != 1:
+        raise InvalidInputError(f"{source.name} must have one column of labels, got {table.width}")
+    labels = [cells[0].strip() for _, cells in table.rows]
+    if table.header is not None and len(labels) == n_items - 1:  # a word, but a label
+        labels.insert(0, table.header[0])
+    return np.array(labels)

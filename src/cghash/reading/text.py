@@ -1,0 +1,125 @@
+"""Rows of text files with their line numbers, and what tells a header from data."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+from ..exceptions import FormatError, InvalidInputError
+from .sources import Source
+
+Row = tuple[int, list[str]]  # the line's number, from 1, and its cells
+
+
+@dataclass
+class TextTable:
+    """The rows of a .csv file, read as they are asked for; all of one length."""
+
+    source: Source
+    header: list[str] | None
+    rows: Iterator[Row]
+    width: int
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names, which are their numbers where the file has no header."""
+        return self.header if self.header is not None else [str(i) for i in range(self.width)]
+
+
+def read_rows(source: Source, wanted: tuple[str, ...] = (), counted: bool = False) -> TextTable:
+    """Open a .csv file and find out whether its first line is a header.
+
+    Parameters
+    ----------
+    wanted : names of columns that make the first line a header when one of them is there
+    counted : whether 0, 1, 2, … in the first line is a header, which some programs write
+    """
+    rows = _csv_rows(source)
+    ahead = list(islice(rows, 2))
+    if not ahead:
+        raise InvalidInputError(f"{source.name} must hold rows, got an empty file")
+    first = ahead[0][1]
+    second = ahead[1][1] if len(ahead) > 1 else None
+    named = bool(set(wanted) & set(first)) or is_header(first, second, counted)
+    header = [cell.strip() for cell in first] if named else None
+    return TextTable(source, header, chain(ahead[1:] if named else ahead, rows), len(first))
+
+
+def is_header(first: list[str], second: list[str] | None, counted: bool = False) -> bool:
+    """Whether a first line names columns: no number in it, a word above a number, or a count of columns.
+
+    >>> is_header(["height", "2"], ["1.5", "3"]), is_header(["cat", "2"], ["dog", "3"])
+    (True, False)
+    """
+    words = [not is_number(cell) for cell in first]
+    if all(words) and any(cell.strip() for cell in first):
+        return True
+    if second is not None and len(second) == len(first):
+        above = zip(first, words, second, strict=True)
+        if any(word and cell.strip() and is_number(below) for cell, word, below in above):
+            return True
+    numbers = first[1:] if first[0].strip() == "" else first
+    return counted and len(numbers) > 3 and numbers == [str(i) for i in range(len(numbers))]
+
+
+def is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def read_objects(source: Source) -> Iterator[tuple[int, Any]]:
+    """The values of a .jsonl file, one a line."""
+    with source.text() as file:
+        try:
+            for line, text in enumerate(file, 1):
+                if text.strip():
+                    yield line, _parsed(source, line, text)
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{source.name} must be text in UTF-8: {error}") from error
+
+
+def _parsed(source: Source, line: int, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{source.at(line)}: must be JSON, got {shortened(text)!r} ({error})") from error
+
+
+def _csv_rows(source: Source) -> Iterator[Row]:
+    width = first_line = 0
+    with source.text() as file:
+        try:
+            delimiter = _delimiter(file.readline())
+            file.seek(0)
+            reader = csv.reader(file, delimiter=delimiter)
+            for cells in reader:
+                if not cells or (len(cells) == 1 and not cells[0].strip()):
+                    continue
+                if not width:
+                    width, first_line = len(cells), reader.line_num
+                if len(cells) != width:
+                    raise FormatError(
+                        f"{source.at(reader.line_num)}: must have {width} cells, as line {first_line} has, "
+                        f"got {len(cells)}"
+                    )
+                yield reader.line_num, cells
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{source.name} must be text in UTF-8: {error}") from error
+        except csv.Error as error:
+            raise FormatError(f"{source.at(reader.line_num)}: must be comma-separated values: {error}") from error
+
+
+def _delimiter(line: str) -> str:
+    return max(",\t;", key=line.count)
+
+
+def shortened(text: str, most: int = 40) -> str:
+    text = text.strip()
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,431 @@
+"""Reading items, labels and comparisons: every format, and errors that say which file, which line and what."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from cghash.exceptions import FormatError, InvalidInputError, MissingDependencyError
+from cghash.reading import read_duplets, read_items, read_labels, read_triplets
+from cghash.reading.text import is_header
+
+pa = pytest.importorskip("pyarrow")
+import pyarrow.parquet as parquet  # noqa: E402
+
+X = np.array([[1.5, 2.0], [3.0, -4.25], [0.0, 1e-3]])
+in_place = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write text, bytes or an array, and return the path."""
+
+    def to(name, content):
+        path = tmp_path / name
+        if isinstance(content, np.ndarray):
+            np.save(path, content)
+        else:
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return str(path)
+
+    return to
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    def set_to(data):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    return set_to
+
+
+def table(path, **columns):
+    parquet.write_table(pa.table(columns), path)
+    return str(path)
+
+
+# Items
+
+
+def test_npy_items_are_memory_mapped(write):
+    items = read_items(write("x.npy", X))
+    assert isinstance(items.X, np.memmap)
+    np.testing.assert_array_equal(items.X, X)
+    assert items.names is None
+
+
+def test_npz_items_come_with_their_labels(tmp_path):
+    np.savez(tmp_path / "xy.npz", X=X, y=[1, 0, 1], other=[0])
+    items = read_items(tmp_path / "xy.npz")
+    np.testing.assert_array_equal(items.X, X)
+    assert items.labels.tolist() == [1, 0, 1]
+    assert items.ignored == ["other"]
+
+
+def test_npz_items_are_the_only_array(tmp_path):
+    np.savez(tmp_path / "one.npz", vectors=X)
+    np.testing.assert_array_equal(read_items(tmp_path / "one.npz").X, X)
+    np.savez(tmp_path / "two.npz", a=X, b=X)
+    with pytest.raises(InvalidInputError, match="an array X, or a single array, got 'a', 'b'"):
+        read_items(tmp_path / "two.npz")
+
+
+def test_npz_columns_by_name(tmp_path):
+    np.savez(tmp_path / "x.npz", X=X, kind=["a", "b", "a"], name=[7, 8, 9])
+    items = read_items(tmp_path / "x.npz", label_column="kind", id_column="name")
+    assert items.labels.tolist() == ["a", "b", "a"]
+    assert items.ids.tolist() == [7, 8, 9]
+    with pytest.raises(InvalidInputError, match="a column 'nope'"):
+        read_items(tmp_path / "x.npz", label_column="nope")
+
+
+def test_csv_numeric_columns_are_features(write):
+    path = write("x.csv", "name,a,note,b,kind\nu,1.5,x,2.0,0\nv,3,y,-4.25,1\n")
+    items = read_items(path, label_column="kind", id_column="name")
+    np.testing.assert_array_equal(items.X, X[:2])
+    assert items.names == ["a", "b"]
+    assert items.labels.tolist() == [0, 1]
+    assert items.ids.tolist() == ["u", "v"]
+    assert items.ignored == ["note"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("1,2\n3,4\n", None),
+        ("a,b\n1,2\n3,4\n", ["a", "b"]),
+        ("\ufeffa,b\r\n1,2\r\n\r\n3,4\r\n", ["a", "b"]),
+        ("a;b\n1;2\n3;4\n", ["a", "b"]),
+        ('"a","b, c"\n1,2\n3,4\n', ["a", "b, c"]),
+        (",a,b\n0,1,2\n1,3,4\n", ["a", "b"]),
+    ],
+)
+def test_csv_header_is_detected(write, text, names):
+    items = read_items(write("x.csv", text))
+    assert items.names == names
+    assert items.X.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (["a", "b"], ["1", "2"], True),
+        (["a", "b"], ["c", "d"], True),
+        (["1", "2"], ["3", "4"], False),
+        (["cat", "2"], ["dog", "3"], False),
+        (["0", "1", "2", "3"], ["5", "5", "5", "5"], True),
+        (["", "0", "1", "2", "3"], ["0", "5", "5", "5", "5"], True),
+        (["0", "1", "kind"], ["5.0", "6.0", "1"], True),
+        (["1.0", ""], ["2.0", "3.0"], False),
+        (["1"], None, False),
+    ],
+)
+def test_what_a_header_is(first, second, expected):
+    assert is_header(first, second, counted=True) is expected
+
+
+def test_a_count_is_data_where_rows_are_numbers():
+    assert not is_header(["0", "1", "2", "3"], ["0", "1", "2", "4"], counted=False)
+
+
+def test_csv_columns_by_number_without_a_header(write):
+    items = read_items(write("x.csv", "cat,1.5,2.0\ndog,3.0,-4.25\n"), label_column="0")
+    assert items.labels.tolist() == ["cat", "dog"]
+    np.testing.assert_array_equal(items.X, X[:2])
+
+
+def test_csv_columns_in_the_order_of_the_model(write):
+    path = write("x.csv", "b,extra,a\n2,9,1\n4,9,3\n")
+    assert read_items(path, features=["a", "b"]).X.tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(InvalidInputError, match="'c' is missing"):
+        read_items(path, features=["a", "c"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n3,x\n", "x.csv, line 3, column 'b': must be a number, got 'x'"),
+        ("a,b\n1,2\n3,\n", "x.csv, line 3, column 'b': must be a number, got ''"),
+        ("a,b\n1,2\n\n3\n", "x.csv, line 4: must have 2 cells, as line 1 has, got 1"),
+        ("a,b\n1,2\n3,inf\n", "x.csv, line 3, column 'b': must be a finite number, got inf"),
+        ("a,a\n1,2\n", "must name each column once, got 'a' twice"),
+        ("a,b\n", "got only a header"),
+        ("", "got an empty file"),
+        ("a,b\nx,y\n", "must hold a column of numbers, got 'a', 'b'"),
+    ],
+)
+def test_csv_errors_name_file_line_and_column(write, text, message):
+    with pytest.raises(InvalidInputError if "cells" not in message else FormatError, match=re.escape(message)):
+        read_items(write("x.csv", text))
+
+
+def test_csv_label_cells_must_not_be_empty(write):
+    with pytest.raises(InvalidInputError, match="line 3, column 'kind': must not be empty"):
+        read_items(write("x.csv", "a,kind\n1,u\n2,\n"), label_column="kind")
+
+
+def test_parquet_items(tmp_path):
+    path = table(tmp_path / "x.parquet", name=["u", "v"], a=[1, 3], note=["", ""], b=[2.5, 4.5], kind=["p", "q"])
+    items = read_items(path, label_column="kind", id_column="name")
+    assert items.X.tolist() == [[1, 2.5], [3, 4.5]]
+    assert items.names == ["a", "b"]
+    assert items.labels.tolist() == ["p", "q"]
+    assert items.ignored == ["note"]
+
+
+def test_parquet_lists_of_one_length_are_features(tmp_path):
+    path = table(tmp_path / "x.parquet", vector=[[1.0, 2.0], [3.0, 4.0]], ragged=[[1.0], [1.0, 2.0]])
+    items = read_items(path)
+    assert items.X.tolist() == [[1, 2], [3, 4]]
+    assert items.names == ["vector[0]", "vector[1]"]
+    assert read_items(path, features=items.names).X.tolist() == [[1, 2], [3, 4]]
+
+
+def test_parquet_missing_numbers_are_named(tmp_path):
+    path = table(tmp_path / "x.parquet", a=[1.0, None])
+    with pytest.raises(InvalidInputError, match="row 1, column 'a': must be a finite number"):
+        read_items(path)
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
+    path = table(tmp_path / "x.parquet", a=[1.0])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingDependencyError, match=re.escape("pip install 'cghash[parquet]'")):
+        read_items(path)
+
+
+def test_standard_input_is_csv_or_npy(stdin):
+    stdin(b"a,b\n1,2\n")
+    assert read_items("-").X.tolist() == [[1, 2]]
+    buffer = io.BytesIO()
+    np.save(buffer, X)
+    stdin(buffer.getvalue())
+    np.testing.assert_array_equal(read_items("-").X, X)
+
+
+def test_a_pipe_is_read_once(tmp_path):
+    import threading
+
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=lambda: path.write_bytes(b"a,b\n1,2\n"))
+    writer.start()
+    assert read_items(path).X.tolist() == [[1, 2]]
+    writer.join()
+
+
+@pytest.mark.parametrize("content", [np.zeros(3), np.zeros((0, 2)), np.zeros((2, 0)), np.array([["a"]])])
+def test_items_are_a_matrix_of_numbers(write, content):
+    with pytest.raises(InvalidInputError, match=r"x\.npy must hold"):
+        read_items(write("x.npy", content))
+
+
+def test_pickles_are_refused(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([[{}]], dtype=object))
+    np.savez(tmp_path / "x.npz", X=np.array([[{}]], dtype=object))
+    for name in ("x.npy", "x.npz"):
+        with pytest.raises(FormatError, match="plain numbers"):
+            read_items(tmp_path / name)
+
+
+def test_unknown_suffixes_and_missing_files(write, tmp_path):
+    with pytest.raises(FormatError, match=r"must end in one of \.npy"):
+        read_items(write("x.doc", "a"))
+    for name in ("x.npy", "x.npz", "x.csv", "x.parquet", "x"):
+        with pytest.raises(FileNotFoundError):
+            read_items(tmp_path / name)
+
+
+@in_place
+@given(hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 5)), elements=st.floats(-1e300, 1e300)))
+def test_csv_round_trip(write, values):
+    names = [f"x{j}" for j in range(values.shape[1])]
+    lines = [",".join(names), *(",".join(map(repr, row)) for row in values.tolist())]
+    items = read_items(write("x.csv", "\n".join(lines)))
+    np.testing.assert_array_equal(items.X, values)
+    assert items.names == names
+
+
+@in_place
+@given(st.sampled_from(["npy", "npz", "csv", "jsonl", "parquet", "txt"]), st.binary(max_size=200))
+@example("csv", b"1,2\n\x00,3\n")
+@example("jsonl", b"[" * 100_000)
+@example(
+    "npy", b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999, 9), }" + b" " * 40
+)
+def test_random_bytes_are_only_ever_refused(write, suffix, content):
+    path = write(f"x.{suffix}", content)
+    for read in (read_items, lambda p: read_labels(p, 3), lambda p: read_triplets(p, 9), lambda p: read_duplets(p, 9)):
+        try:
+            read(path)
+        except (InvalidInputError, FormatError) as error:
+            assert "x." + suffix in str(error) or "labels" in str(error)  # noqa: PT017
+
+
+@in_place
+@given(st.data())
+def test_damaged_archives_are_only_ever_refused(tmp_path, data):
+    np.savez_compressed(tmp_path / "x.npz", X=X, y=[0, 1, 0])
+    table(tmp_path / "x.parquet", a=[1.0, 2.0])
+    np.save(tmp_path / "x.npy", X)
+    path = tmp_path / data.draw(st.sampled_from(["x.npz", "x.parquet", "x.npy"]))
+    content = bytearray(path.read_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    with contextlib.suppress(InvalidInputError, FormatError):
+        read_items(path)
+
+
+# Labels
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("y.csv", "kind\na\nb\na\n", ["a", "b", "a"]),
+        ("y.csv", "a\nb\na\n", ["a", "b", "a"]),
+        ("y.txt", "3\n1\n3\n", [3, 1, 3]),
+        ("y.csv", "label\n3\n1\n3\n", [3, 1, 3]),
+        ("y.txt", "0.5\n1\n2\n", [0.5, 1.0, 2.0]),
+    ],
+)
+def test_labels_from_text(write, name, text, expected):
+    labels = read_labels(write(name, text), 3)
+    assert labels.tolist() == expected
+
+
+def test_labels_from_arrays(write, tmp_path):
+    assert read_labels(write("y.npy", np.array([1, 2])), 2).tolist() == [1, 2]
+    assert read_labels(write("y.npy", np.eye(2)), 2).shape == (2, 2)
+    np.savez(tmp_path / "y.npz", y=["a", "b"], X=X)
+    assert read_labels(tmp_path / "y.npz", 2).tolist() == ["a", "b"]
+    assert read_labels(table(tmp_path / "y.parquet", kind=["a", "b"]), 2).tolist() == ["a", "b"]
+
+
+def test_labels_must_be_as_many_as_items(write, tmp_path):
+    with pytest.raises(InvalidInputError, match=r"one label for each of 3 items, got shape \(2,\)"):
+        read_labels(write("y.txt", "1\n2\n"), 3)
+    with pytest.raises(InvalidInputError, match="one column of labels, got 2"):
+        read_labels(write("y.csv", "1,2\n1,2\n1,2\n"), 3)
+    with pytest.raises(InvalidInputError, match="must not be missing"):
+        read_labels(table(tmp_path / "y.parquet", kind=["a", None]), 2)
+
+
+# Comparisons
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.npy", np.array([[0, 1, 2], [2, 1, 0]])),
+        ("t.csv", "0,1,2\n2,1,0\n"),
+        ("t.csv", "anchor,near,far\n0,1,2\n2,1,0\n"),
+        ("t.csv", "negative,Anchor,positive,who\n2,0,1,x\n0,2,1,x\n"),
+        ("t.jsonl", '{"anchor": 0, "near": 1, "far": 2}\n\n[2, 1, 0]\n'),
+        ("t.jsonl", '{"anchor": "0", "positive": 1.0, "negative": 2}\n{"far": 0, "near": 1, "anchor": 2}'),
+    ],
+)
+def test_triplets_by_row_number(write, name, content):
+    rows, weights = read_triplets(write(name, content), 3)
+    assert rows.tolist() == [[0, 1, 2], [2, 1, 0]]
+    assert weights is None
+
+
+def test_triplets_from_parquet(tmp_path):
+    path = table(tmp_path / "t.parquet", far=[2], anchor=[0], near=[1], weight=[2.5])
+    rows, weights = read_triplets(path, 3)
+    assert rows.tolist() == [[0, 1, 2]]
+    assert weights.tolist() == [2.5]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.csv", "weight,anchor,near,far\n0.5,0,1,2\n2,2,1,0\n"),
+        ("t.csv", "0,1,2,0.5\n2,1,0,2\n"),
+        ("t.jsonl", '{"anchor": 0, "near": 1, "far": 2, "weight": 0.5}\n[2, 1, 0, 2]\n'),
+    ],
+)
+def test_triplet_weights(write, name, text):
+    rows, weights = read_triplets(write(name, text), 3)
+    assert rows.tolist() == [[0, 1, 2], [2, 1, 0]]
+    assert weights.tolist() == [0.5, 2]
+
+
+@pytest.mark.parametrize(
+    "ids", [["u", "v", "w"], np.array([10, 20, 30]), np.array([10.0, 20.0, 30.0]), ["10", "20", "30"]]
+)
+def test_triplets_by_id(write, ids):
+    ids = np.asarray(ids)
+    names = [str(i).removesuffix(".0") for i in ids]
+    rows, _ = read_triplets(write("t.csv", f"anchor,near,far\n{names[2]},{names[0]}, {names[1]}\n"), 3, ids)
+    assert rows.tolist() == [[2, 0, 1]]
+    as_json = json.dumps({"anchor": ids[2].item(), "near": ids[0].item(), "far": ids[1].item()})
+    assert read_triplets(write("t.jsonl", as_json), 3, ids)[0].tolist() == [[2, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("t.csv", "anchor,near,far\n0,1,2\n0,1,3\n", "t.csv, line 3: must be a row number from 0 to 2, got '3'"),
+        ("t.csv", "anchor,near,far\n0,x,2\n", "t.csv, line 2: must be a row number from 0 to 2, got 'x'; ids need"),
+        ("t.csv", "0,1,1\n", "t.csv, line 1: must name 3 different items, got 0, 1, 1"),
+        ("t.csv", "0,1\n", "t.csv: must have the columns anchor, near, far, got 2 columns"),
+        ("t.csv", "a,b,c\n0,1,2\n", "t.csv: must have the columns anchor, near, far, got 'a', 'b', 'c'"),
+        ("t.csv", "anchor,near,far,weight\n0,1,2,-1\n", "t.csv, line 2: weight must be a number of at least 0"),
+        ("t.csv", "anchor,near,far\n", "t.csv must hold at least one row of anchor, near, far"),
+        ("t.jsonl", '{"anchor": 0}\n', "t.jsonl, line 1: must have the columns anchor, near, far, got 'anchor'"),
+        ("t.jsonl", "[0, 1, 2]\n7\n", "t.jsonl, line 2: must be an object with anchor, near, far, got 7"),
+        ("t.jsonl", "[0, 1, 2]\n{oops\n", "t.jsonl, line 2: must be JSON, got '{oops'"),
+        ("t.jsonl", "[0, 1, 2, 1]\n[0, 1, 2]\n", "t.jsonl must give every row a weight or none"),
+    ],
+)
+def test_triplet_errors_name_file_and_line(write, name, text, message):
+    with pytest.raises((InvalidInputError, FormatError), match=re.escape(message)):
+        read_triplets(write(name, text), 3)
+
+
+def test_unknown_and_repeated_ids(write):
+    path = write("t.csv", "anchor,near,far\nu,v,w\nu,v,z\n")
+    with pytest.raises(InvalidInputError, match="line 3: no item has the id 'z'"):
+        read_triplets(path, 3, np.array(["u", "v", "w"]))
+    with pytest.raises(InvalidInputError, match="got 'u' in rows 0 and 2"):
+        read_triplets(path, 3, np.array(["u", "v", "u"]))
+
+
+def test_npy_triplets_must_be_whole_numbers_of_three(write):
+    for wrong in (np.zeros((2, 3)), np.zeros((2, 2), dtype=int)):
+        with pytest.raises(InvalidInputError, match=r"shape \(m, 3\)"):
+            read_triplets(write("t.npy", wrong), 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("d.npy", np.array([[0, 2]])),
+        ("d.csv", "second,first\n2,0\n"),
+        ("d.csv", "this,that\n0,2\n"),
+        ("d.csv", "0,2\n"),
+        ("d.jsonl", '{"a": 0, "b": 2}'),
+    ],
+)
+def test_duplets(write, name, content):
+    assert read_duplets(write(name, content), 3).tolist() == [[0, 2]]
+
+
+@in_place
+@given(st.lists(st.permutations(range(6)).map(lambda p: p[:3]), min_size=1, max_size=8), st.booleans())
+def test_jsonl_round_trip(write, rows, as_objects):
+    names = ("anchor", "near", "far")
+    lines = [json.dumps(dict(zip(names, row, strict=True)) if as_objects else row) for row in rows]
+    assert read_triplets(write("t.jsonl", "\n".join(lines)), 6)[0].tolist() == rows
