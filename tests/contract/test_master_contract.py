@@ -244,3 +244,17 @@ def test_contradictory_triplets_leave_every_weight_at_zero():
     solution = master.solve(np.array([0.1]), np.zeros(1))
     np.testing.assert_array_equal(solution.w, [0.0])
     assert solution.objective == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", ["squared_hinge", "hinge", "smooth of a user", "kinked of a user"])
+def test_a_column_without_cost_is_used_to_the_full(name):
+    """All triplets satisfied by one free column: the loss falls to its least value, at margin 1."""
+    columns = Columns(from_rows([[0, 1, 2], [1, 0, 2]], 3), CASES[name][0])
+    master = master_for(columns, np.inf)
+    for bits, cost in ((np.array([True, False, False]), 0.01), (np.array([True, True, False]), 0.0)):
+        columns.append(bits)
+        master.added(bits, cost)
+    solution = master.solve(np.array([0.01, 0.0]), np.zeros(2))
+    assert solution.objective == pytest.approx(0.0, abs=1e-6)
+    assert solution.bound <= 1e-12
+    assert solution.w[1] >= 1 - 1e-3

@@ -19,7 +19,7 @@ from .master_choice import Master, master_for
 from .pricing import SignedPairs
 from .regularizers import Regularizer
 from .result import ColumnRecord, FitResult
-from .solution import MasterSolution, feasible_share, relative_gap
+from .solution import MasterSolution, feasible_share, reach, relative_gap
 from .triplets import TripletSet
 
 Floats = NDArray[np.float64]
@@ -109,7 +109,7 @@ class ColumnGeneration:
         except KeyboardInterrupt:
             if not state.records:
                 raise
-            status = "interrupted"
+            status, final_violation = "interrupted", float("nan")
             self._forget_unfinished(state)
         return self._result(state, status, final_violation, time.perf_counter() - began)
 
@@ -136,10 +136,12 @@ class ColumnGeneration:
         """Decide whether to stop, to solve the master problem more exactly, or which candidate to add."""
         flat = self.problem.regularizer.flat
         column = len(state.records)
+        # an exact family leaves out what is taken: under l∞ another function with the same bits has its own weight
+        twice = self.problem.family.exact and self.problem.regularizer.bounded
         fresh = [
             (function, bits)
             for function, bits in zip(priced.candidates, priced.bits, strict=True)
-            if pairs.gain(bits) - flat > self.tol and _key(bits) not in self._bits
+            if pairs.gain(bits) - flat > self.tol and (twice or _key(bits) not in self._bits)
         ]
         if fresh and column < self.n_bits:
             if time.perf_counter() - began > self.time_limit and column:
@@ -189,6 +191,7 @@ class ColumnGeneration:
     def _forget_unfinished(self, state: State) -> None:
         """After an interrupt: keep only columns whose weights were solved."""
         done = len(state.records)
+        del state.weights[done:]
         if state.functions is not None and len(state.functions) > done:
             state.functions = state.functions.head(done)
 
@@ -270,6 +273,11 @@ class ColumnGeneration:
             return (
                 f"C must be below {best:.3g}, the largest gain that was found, got {self.problem.regularizer.flat:.3g}"
             )
+        if self.problem.regularizer.duplet:
+            return (
+                "no hash function of this family gains more on the triplets than its distances of the duplets cost: "
+                "C must be smaller under l1, and the duplets must agree with the triplets"
+            )
         return "no hash function of this family satisfies more triplets than it breaks: are all items alike?"
 
     def _cost(self) -> Floats:
@@ -294,25 +302,26 @@ def full_bound(
 ) -> float:
     """Dual bound of the problem over the whole family (eq. 11, 18), from the multipliers of a master's solution.
 
-    Proven when pricing is exact; else it speaks of the functions found so far and of the new candidates.
+    Proven when pricing is exact (with duplets under l1: for weights up to `reach`); else it speaks of the functions
+    found so far and of the new candidates.
     """
     gain = -columns.adjoint(solution.slopes)
     new = max((pairs.gain(bits) for bits in priced.bits), default=0.0)
     smooth = getattr(problem.loss, "smooth", True)
     regularizer = problem.regularizer
     rest = float(np.asarray(problem.loss.conjugate(np.zeros(1)))[0])
-    if regularizer.bounded:
-        within = np.sum(np.maximum(gain - cost, 0.0))  # of the columns so far
-        beyond = max(new, 0.0) if priced.positive_gains is None else priced.positive_gains - within
-        return solution.bound - regularizer.upper * max(0.0, float(beyond))
-    scale = feasible_share(gain, cost)
     found = max(new, priced.max_gain or 0.0)
-    if regularizer.duplet:  # θ·gain ≤ C·s, which differs from function to function
-        costs = np.array([regularizer.cost(bits) for bits in priced.bits])
-        gains = np.array([pairs.gain(bits) for bits in priced.bits]) + costs
-        free = np.any((costs == 0.0) & (gains > 0.0))
-        scale = 0.0 if free else min(scale, feasible_share(gains, costs))
-    elif found > regularizer.flat:
+    if regularizer.bounded:
+        within = float(np.sum(np.maximum(gain - cost, 0.0)))  # of the columns so far
+        beyond = max(new, 0.0) if priced.positive_gains is None else max(0.0, priced.positive_gains - within)
+        base = columns.dual_value(solution.w, 1.0) - regularizer.upper * within if smooth else solution.bound
+        return base - regularizer.upper * beyond
+    if regularizer.duplet:  # costs differ and may be 0, where no θ helps: weights up to `reach`, as in master.py
+        violation = max(found, float(np.max(gain - cost, initial=0.0)))
+        base = columns.dual_value(solution.w, 1.0) if smooth else solution.bound
+        return max(base - reach(solution.w) * violation, -rest)
+    scale = feasible_share(gain, cost)
+    if found > regularizer.flat:
         scale = min(scale, regularizer.flat / found)
     if smooth:
         return columns.dual_value(solution.w, scale)
