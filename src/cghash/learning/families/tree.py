@@ -50,20 +50,24 @@ class TreeFunctions(ArrayFunctions):
         return super(TreeFunctions, self._padded(nodes)).joined(other._padded(nodes))
 
     def _padded(self, nodes: int) -> Self:
-        missing = nodes - self.feature.shape[1]
-        return type(self)(*(np.pad(a, ((0, 0), (0, missing))) for a in self.arrays().values()))
+        have, here = self.feature.shape[1], np.arange(nodes, dtype=np.int32)
+        padded = {name: np.pad(a, ((0, 0), (0, nodes - have))) for name, a in self.arrays().items()}
+        for child in (padded["left"], padded["right"]):
+            child[:, have:] = here[have:]  # leaves, which no walk reaches
+        return type(self)(**padded)
 
     def check(self) -> None:
         if any(a.ndim != 2 or a.shape != self.feature.shape for a in self.arrays().values()):
             raise FormatError("the arrays of tree functions must all have shape (ℓ, nodes)")
+        if any(a.dtype.kind not in "iu" for a in (self.feature, self.left, self.right)) or np.any(self.feature < 0):
+            raise FormatError("the features and nodes of tree functions must be whole numbers from 0")
         nodes = self.feature.shape[1]
         here = np.arange(nodes)
-        for child in (self.left, self.right):
-            if np.any(child < 0) or np.any(child >= nodes):
-                raise FormatError("tree functions name nodes that are not there")
-        # children come after their parent, except for leaves and padding, which stand still: no walk can go round
-        stands = (self.left == here) & (self.right == here) | (self.left == 0) & (self.right == 0) & (here > 0)
-        if np.any(~stands & ((self.left <= here) | (self.right <= here))) or np.any(self.feature < 0):
+        if not nodes or any(np.any(child < 0) or np.any(child >= nodes) for child in (self.left, self.right)):
+            raise FormatError("tree functions name nodes that are not there")
+        # children come after their parent, except for leaves, which stand still: no walk can go round
+        leaf = (self.left == here) & (self.right == here)
+        if np.any(~leaf & ((self.left <= here) | (self.right <= here))):
             raise FormatError("tree functions hold a walk that never ends")
 
 
