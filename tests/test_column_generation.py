@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ ORACLES = {
     "hinge": lambda margin: cp.pos(1 - margin),
     "logistic": lambda margin: cp.logistic(-margin),
     "exponential": lambda margin: cp.exp(-margin),
+    "kinked": lambda margin: cp.maximum(0, 1 - margin, 2 - 3 * margin),
 }
 LOSS = pytest.mark.parametrize("loss", LOSSES)
 REGULARIZERS = {
@@ -92,6 +95,31 @@ def test_exact_pricing_reaches_the_optimum_of_the_whole_family_and_proves_it(los
     assert np.all(np.diff(history["objective"]) <= 1e-5 * history["objective"][:-1])  # each to a gap of 1e-5
     assert np.all(history["violation"] > 1e-7)
     assert result.gap <= 1e-4
+
+
+class Kinked:
+    """A loss of the user's, with corners at ½ and 1: max(0, 1 − ρ, 2 − 3ρ)."""
+
+    smooth = False
+
+    def value(self, margin):
+        return np.maximum(np.maximum(0.0, 1.0 - margin), 2.0 - 3.0 * margin)
+
+    def derivative(self, margin):
+        return np.where(margin < 0.5, -3.0, np.where(margin < 1.0, -1.0, 0.0))
+
+    def conjugate(self, slope):
+        return np.where((slope <= 0) & (slope >= -3), np.where(slope >= -1, slope, 0.5 * slope - 0.5), np.inf)
+
+
+@REGULARIZER
+def test_a_loss_of_the_user_is_brought_to_the_optimum_too(regularizer):
+    problem = replace(problem_of("hinge", regularizer), loss=Kinked())
+    best = optimum(problem, "kinked", whole_family(problem))
+    result, _ = run(problem)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(best, rel=2e-4)  # cutting planes end at a gap of 1e-4
+    assert np.all(result.history["bound"] <= best * (1 + 1e-7))
 
 
 @LOSS

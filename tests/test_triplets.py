@@ -61,6 +61,16 @@ def test_rows_that_are_no_triplets_are_refused(rows, message):
         from_rows(rows, n_items=5)
 
 
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(*[st.integers(-2, 6)] * 3), min_size=1, max_size=4))
+def test_rows_of_three_different_items_and_only_those_are_triplets(rows):
+    if all(len(set(row)) == 3 and min(row) >= 0 and max(row) < 5 for row in rows):
+        np.testing.assert_array_equal(from_rows(rows, 5).to_rows(), rows)
+    else:
+        with pytest.raises(InvalidInputError, match="triplets"):
+            from_rows(rows, 5)
+
+
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
