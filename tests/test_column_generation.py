@@ -17,7 +17,10 @@ from cghash.learning.regularizers import regularizer_of
 from cghash.learning.supervision import from_labels
 from cghash.learning.triplets import from_rows
 
-pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # cvxpy's, at 1e-8
+pytestmark = [
+    pytest.mark.native,
+    pytest.mark.filterwarnings("ignore:Solution may be inaccurate"),  # cvxpy's, at 1e-8
+]
 ORACLES = {
     "squared_hinge": lambda margin: cp.square(cp.pos(1 - margin)),
     "hinge": lambda margin: cp.pos(1 - margin),

@@ -15,6 +15,7 @@ from scipy.stats import chisquare
 from cghash.exceptions import InvalidInputError, NothingToLearnError
 from cghash.learning.supervision import SAMPLINGS, draw, draw_distinct, from_labels, from_neighbors, relevance_of
 
+pytestmark = pytest.mark.native
 SAMPLING = pytest.mark.parametrize("sampling", SAMPLINGS)
 
 

@@ -13,7 +13,10 @@ from cghash.learning.master_choice import CuttingPlaneMaster, LinearProgramMaste
 from cghash.learning.regularizers import regularizer_of
 from cghash.learning.triplets import from_lists, from_rows, join
 
-pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # cvxpy's, at 1e-8
+pytestmark = [
+    pytest.mark.native,
+    pytest.mark.filterwarnings("ignore:Solution may be inaccurate"),  # cvxpy's, at 1e-8
+]
 
 
 class Huberized:
