@@ -63,10 +63,10 @@ void bind_pricing(nb::module_& m) {
                  }
                  return give(std::move(out));
              })
-        .def("absolute_degree",
+        .def("near_weight",
              [](const SignedGraph& self, int n_threads) {
                  std::vector<float> out(self.items().size());
-                 self.absolute_degree(out, n_threads);
+                 self.near_weight(out, n_threads);
                  return give(std::move(out));
              })
         .def("gain", [](const SignedGraph& self, In<std::uint8_t> bits, int n_threads) {

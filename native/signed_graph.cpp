@@ -1,6 +1,6 @@
 #include "signed_graph.hpp"
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 
@@ -100,13 +100,13 @@ void SignedGraph::laplacian(std::span<const float> t, std::span<float> out, int 
     });
 }
 
-void SignedGraph::absolute_degree(std::span<float> out, int n_threads) const {
+void SignedGraph::near_weight(std::span<float> out, int n_threads) const {
     const std::int64_t n_rows = static_cast<std::int64_t>(items_.size());
     check_size(out.size(), n_rows, "out must have one entry for each live item");
     parallel_chunks(chunks(n_rows), n_threads, [&](std::int64_t c) {
         for (std::int64_t r = c * chunk; r < std::min((c + 1) * chunk, n_rows); ++r) {
             double sum = 0.0;
-            for (std::int64_t e = row_start_[r]; e < row_start_[r + 1]; ++e) sum += std::abs(row_weight_[e]);
+            for (std::int64_t e = row_start_[r]; e < row_start_[r + 1]; ++e) sum += std::max(-row_weight_[e], 0.0f);
             out[r] = static_cast<float>(sum);
         }
     });

@@ -18,8 +18,8 @@ class SignedGraph {
 
     // out_i = Σ_j s_ij (t_i - t_j), over the rows of `items`
     void laplacian(std::span<const float> t, std::span<float> out, int n_threads) const;
-    // Σ|s| of each row of `items`
-    void absolute_degree(std::span<float> out, int n_threads) const;
+    // what the near pairs, those of negative weight, of each row of `items` weigh
+    void near_weight(std::span<float> out, int n_threads) const;
     // Σ s·[bits differ], over all items; summed slot after slot in fixed chunks
     double gain(std::span<const std::uint8_t> bits, int n_threads) const;
 

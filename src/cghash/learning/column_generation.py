@@ -19,7 +19,7 @@ from .master_choice import Master, master_for
 from .pricing import SignedPairs
 from .regularizers import Regularizer
 from .result import ColumnRecord, FitResult
-from .solution import MasterSolution, feasible_share, relative_gap
+from .solution import MasterSolution, feasible_share, reach, relative_gap
 from .triplets import TripletSet
 
 Floats = NDArray[np.float64]
@@ -109,7 +109,7 @@ class ColumnGeneration:
         except KeyboardInterrupt:
             if not state.records:
                 raise
-            status = "interrupted"
+            status, final_violation = "interrupted", float("nan")
             self._forget_unfinished(state)
         return self._result(state, status, final_violation, time.perf_counter() - began)
 
@@ -136,8 +136,10 @@ class ColumnGeneration:
     def _fresh(self, priced: Priced) -> int | None:
         """The best candidate that promises something and is not there yet."""
         flat = self.problem.regularizer.flat
+        # an exact family leaves out what is taken: under l∞ another function with the same bits has its own weight
+        twice = self.problem.family.exact and self.problem.regularizer.bounded
         for i, (bits, gain) in enumerate(zip(priced.bits, priced.gains, strict=True)):
-            if gain - flat > self.tol and _key(bits) not in self._bits:
+            if gain - flat > self.tol and (twice or _key(bits) not in self._bits):
                 return i
         return None
 
@@ -281,6 +283,11 @@ class ColumnGeneration:
         best, flat = self._best_gain(priced), self.problem.regularizer.flat
         if best > self.tol:
             return f"C must be below {best:.3g}, the largest gain that was found, got {flat:.3g}"
+        if self.problem.regularizer.duplet:
+            return (
+                "no hash function of this family gains more on the triplets than its distances of the duplets cost: "
+                "C must be smaller under l1, and the duplets must agree with the triplets"
+            )
         return "no hash function of this family satisfies more triplets than it breaks: are all items alike?"
 
     def _cost(self) -> Floats:
@@ -302,25 +309,26 @@ def full_bound(
 ) -> float:
     """Dual bound of the problem over the whole family (eq. 11, 18), from the multipliers of a master's solution.
 
-    Proven when pricing is exact; else it speaks of the functions found so far and of the new candidates.
+    Proven when pricing is exact (with duplets under l1: for weights up to `reach`); else it speaks of the functions
+    found so far and of the new candidates.
     """
     gain = -columns.adjoint(solution.slopes)
     new = max(priced.gains, default=0.0)
     smooth = getattr(problem.loss, "smooth", True)
     regularizer = problem.regularizer
     rest = float(np.asarray(problem.loss.conjugate(np.zeros(1)))[0])
-    if regularizer.bounded:
-        within = np.sum(np.maximum(gain - cost, 0.0))  # of the columns so far
-        beyond = max(new, 0.0) if priced.positive_gains is None else priced.positive_gains - within
-        return solution.bound - regularizer.upper * max(0.0, float(beyond))
-    scale = feasible_share(gain, cost)
     found = max(new, priced.max_gain or 0.0)
-    if regularizer.duplet:  # θ·gain ≤ C·s, which differs from function to function
-        costs = np.array([regularizer.cost(bits) for bits in priced.bits])
-        gains = np.array(priced.gains) + costs
-        free = np.any((costs == 0.0) & (gains > 0.0))
-        scale = 0.0 if free else min(scale, feasible_share(gains, costs))
-    elif found > regularizer.flat:
+    if regularizer.bounded:
+        within = float(np.sum(np.maximum(gain - cost, 0.0)))  # of the columns so far
+        beyond = max(new, 0.0) if priced.positive_gains is None else max(0.0, priced.positive_gains - within)
+        base = columns.dual_value(solution.w, 1.0) - regularizer.upper * within if smooth else solution.bound
+        return base - regularizer.upper * beyond
+    if regularizer.duplet:  # costs differ and may be 0, where no θ helps: weights up to `reach`, as in master.py
+        violation = max(found, float(np.max(gain - cost, initial=0.0)))
+        base = columns.dual_value(solution.w, 1.0) if smooth else solution.bound
+        return max(base - reach(solution.w) * violation, -rest)
+    scale = feasible_share(gain, cost)
+    if found > regularizer.flat:
         scale = min(scale, regularizer.flat / found)
     if smooth:
         return columns.dual_value(solution.w, scale)

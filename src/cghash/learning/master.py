@@ -2,7 +2,9 @@
 
 `bound` below is the dual objective of the multipliers u at w (eq. 11, 18), made feasible: where weights are unbounded u
 is scaled by θ until no column's gain exceeds its cost; −f*(−θu) is concave in θ, so it is at least the chord between
-θ = 0 and θ = 1, which costs nothing. Non-smooth losses are solved in hinge_lp.py and cutting_plane.py.
+θ = 0 and θ = 1, which costs nothing. No θ > 0 mends the gain of a column without cost: there the bound speaks of
+weights up to `reach(w)`; the problem being convex, an optimum inside is the optimum. Non-smooth losses are solved in
+hinge_lp.py and cutting_plane.py.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from .columns import Columns
-from .solution import MasterSolution, feasible_share, relative_gap
+from .solution import MasterSolution, feasible_share, reach, relative_gap
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +40,8 @@ class _Objective:
         if np.isfinite(self.upper):
             return conjugates - self.upper * float(np.sum(np.maximum(-gradient - self.cost, 0.0)))
         scale = feasible_share(-gradient, self.cost)
-        return scale * conjugates - (1.0 - scale) * self.rest
+        free = float(np.sum(np.maximum(-gradient[self.cost == 0.0], 0.0)))  # gains that nothing pays for
+        return scale * (conjugates - reach(w) * free) - (1.0 - scale) * self.rest
 
     @property
     def gap(self) -> float:

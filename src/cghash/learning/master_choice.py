@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -73,13 +74,34 @@ class LinearProgramMaster:
         return self._dual.solve()
 
 
+class _Raised:
+    """Columns under a loss whose least value is not 0: the cutting planes see F − least ≥ 0."""
+
+    def __init__(self, columns: Columns, least: float) -> None:
+        self.adjoint, self._columns, self._least = columns.adjoint, columns, least
+
+    @property
+    def n_columns(self) -> int:
+        return self._columns.n_columns
+
+    def evaluate(self, w: Floats) -> tuple[float, Floats]:
+        value, gradient = self._columns.evaluate(w)
+        return value - self._least, gradient
+
+    def slopes(self, w: Floats) -> tuple[float, Floats]:
+        value, slopes = self._columns.slopes(w)
+        return value - self._least, slopes
+
+
 class CuttingPlaneMaster:
     """Any convex loss over any number of triplets, from evaluations alone."""
 
     stateful = True
 
     def __init__(self, columns: Columns, upper: float) -> None:
-        self.columns, self.upper, self.tol = columns, upper, 1e-4
+        self.upper, self.tol = upper, 1e-4
+        self._least = -float(np.asarray(columns.loss.conjugate(np.zeros(1)))[0])  # inf f
+        self._raised = _Raised(columns, self._least)
         self._planes = CuttingPlane()
 
     def added(self, bits: NDArray[np.bool_], cost: float) -> None:
@@ -87,7 +109,8 @@ class CuttingPlaneMaster:
 
     def solve(self, cost: Floats, w0: Floats) -> MasterSolution:
         self._planes.tol = self.tol
-        return self._planes.solve(self.columns, cost, self.upper)
+        found = self._planes.solve(self._raised, cost, self.upper)
+        return replace(found, objective=found.objective + self._least, bound=found.bound + self._least)
 
 
 def master_for(columns: Columns, upper: float) -> Master:

@@ -44,9 +44,9 @@ class SignedPairs:
         """L·t for values t (n_live,) of the live items."""
         return self._graph.laplacian(np.ascontiguousarray(t, dtype=np.float32), self.n_threads)  # type: ignore[no-any-return]
 
-    def absolute_degree(self) -> NDArray[np.float32]:
-        """Σ|s| over each live item's pairs (n_live,)."""
-        return self._graph.absolute_degree(self.n_threads)  # type: ignore[no-any-return]
+    def near_weight(self) -> NDArray[np.float32]:
+        """What the near pairs, those of negative weight, of each live item weigh (n_live,)."""
+        return self._graph.near_weight(self.n_threads)  # type: ignore[no-any-return]
 
     def live_slots(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
         """The two rows among the live items, and the weight, of each live slot."""

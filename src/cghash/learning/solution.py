@@ -46,11 +46,16 @@ def relative_gap(objective: float, bound: float) -> float:
 def feasible_share(gain: Floats, cost: Floats) -> float:
     """Largest share ≤ 1 of the multipliers whose gain exceeds no positive cost.
 
-    It removes what a solver rounded. Columns that cost nothing are left to the solver's tolerance: no
-    positive share would mend them.
+    It removes what a solver rounded. Columns that cost nothing are left aside: no positive share would mend
+    them.
 
     >>> feasible_share(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
     0.5
     """
     over = (gain > cost) & (cost > 0)
     return float(np.min(cost[over] / gain[over], initial=1.0))
+
+
+def reach(w: Floats) -> float:
+    """How large the weights of columns without cost are taken to be at most: ten times all the present ones."""
+    return 10.0 * max(1.0, float(np.sum(w)))

@@ -79,6 +79,7 @@ def from_rows(triplets: Any, n_items: int, weights: Any = None) -> TripletSet:
     """
     rows = check_rows(triplets, 3, n_items, "triplets", WORDS)
     each = np.ones(len(rows)) if weights is None else check_weights(weights, len(rows), "triplet_weights")
+    each = each / each.max()  # so that the sum cannot overflow
     anchors, near, far = (np.ascontiguousarray(column) for column in rows.T)
     one_each = np.arange(len(rows) + 1, dtype=np.int64)
     return TripletSet(anchors, near, one_each, far, one_each, each / each.sum(), n_items)

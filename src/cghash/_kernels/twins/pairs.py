@@ -69,6 +69,8 @@ class PairTable:
         n_items: int,
     ) -> None:
         n_blocks = anchors.size
+        if not 0 <= n_items < 2**31:
+            raise ValueError("n_items must lie between 0 and 2^31 - 1")
         for name, ptr, values in (("near_ptr", near_ptr, near), ("far_ptr", far_ptr, far)):
             if ptr.size != n_blocks + 1 or ptr[0] != 0 or ptr[-1] != values.size:
                 raise ValueError(f"{name} must run from 0 to the number of items, one more than blocks")

@@ -50,11 +50,11 @@ class SignedGraph:
             raise ValueError("t must have one entry for each live item")
         return np.asarray(self._degree * t - self._matrix @ t.astype(np.float64), dtype=np.float32)
 
-    def absolute_degree(self, n_threads: int) -> Singles:
-        """Σ|s| of each live item."""
+    def near_weight(self, n_threads: int) -> Singles:
+        """What the near pairs, those of negative weight, of each live item weigh."""
         live = np.flatnonzero(self._weights)
         row = np.searchsorted(self.items, np.append(self._first[live], self._second[live]))
-        return np.bincount(row, np.tile(np.abs(self._weights[live]), 2), len(self.items)).astype(np.float32)
+        return np.bincount(row, np.tile(np.maximum(-self._weights[live], 0.0), 2), len(self.items)).astype(np.float32)
 
     def gain(self, bits: NDArray[np.uint8], n_threads: int) -> float:
         """Σ s·[bits differ]."""

@@ -50,7 +50,8 @@ def family_of(hash_function: Any, refined: bool) -> Family:
         raise InvalidInputError(f"hash_function must be one of {list(FAMILIES)} or a classifier, got {hash_function!r}")
     if type(hash_function) is DecisionTreeClassifier:
         return TreeFamily(hash_function)
-    if isinstance(hash_function, type) or not hasattr(hash_function, "fit") or not is_classifier(hash_function):
+    estimator = hasattr(hash_function, "__sklearn_tags__") and not isinstance(hash_function, type)
+    if not estimator or not is_classifier(hash_function):
         raise InvalidInputError(
             f"hash_function must be one of {list(FAMILIES)} or a classifier object, got {hash_function!r}"
         )

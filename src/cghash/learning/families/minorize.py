@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 Signs = NDArray[np.float32]  # (n_live,) of -1 and 1
 Train = Callable[[NDArray[np.bool_], NDArray[np.float64]], tuple[Answer, Signs] | None]
 
-_SHIFTS = (0.0, 0.1, 0.3, 1.0)  # of Σ|s|; at 1 the tangent is a lower bound for certain
+_SHIFTS = (0.0, 0.1, 0.3, 1.0)  # of Λ = 2·Σ|s⁻|, with which L + Λ is convex for certain: (h_i − h_j)² ≤ 2h_i² + 2h_j²
 
 
 def leading_signs(pairs: SignedPairs, rng: np.random.Generator, count: int, n_vectors: int = 4) -> list[Signs]:
@@ -54,11 +54,11 @@ def minorize_maximize(
     pairs: SignedPairs, start: Signs, train: Train[Answer], max_steps: int = 20
 ) -> list[tuple[Answer, Signs]]:
     """Answers of `train` along the way, each with a larger gain than the one before."""
-    degree = pairs.absolute_degree().astype(np.float32)
+    full = 2.0 * pairs.near_weight()  # Λ
     found: list[tuple[Answer, Signs]] = []
     h, gain, level = start, -np.inf, 0
     for _ in range(max_steps):
-        g = np.asarray(pairs.laplacian(h) + _SHIFTS[level] * degree * h, dtype=np.float64)
+        g = np.asarray(pairs.laplacian(h) + _SHIFTS[level] * full * h, dtype=np.float64)
         answer = train(g > 0, np.abs(g)) if np.any(g) else None
         new = -np.inf if answer is None else relaxed_gain(pairs, answer[1])
         if answer is not None and (not found or new > gain + 1e-7 * abs(gain)):

@@ -45,8 +45,8 @@ class RBFFunctions(ArrayFunctions):
     def check(self) -> None:
         if self.coef.ndim != 2 or self.landmarks.ndim != 2 or self.coef.shape[1] != len(self.landmarks):
             raise FormatError("rbf functions must have coef (ℓ, m) for landmarks (m, d)")
-        if self.mean.shape != (len(self.landmarks),):
-            raise FormatError("rbf functions must have one mean for each landmark")
+        if self.intercept.ndim != 1 or self.mean.shape != (len(self.landmarks),):
+            raise FormatError("rbf functions must have intercepts (ℓ,) and one mean for each landmark")
         if self.gamma.shape != (1,) or self.gamma[0] <= 0:
             raise FormatError("rbf functions must have one positive gamma")
 

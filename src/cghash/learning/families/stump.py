@@ -31,8 +31,10 @@ class StumpFunctions(ArrayFunctions):
         return bool(np.all(self.feature < n_features))
 
     def check(self) -> None:
-        if self.feature.ndim != 1 or self.threshold.ndim != 1 or np.any(self.feature < 0):
+        if self.feature.ndim != 1 or self.threshold.ndim != 1:
             raise FormatError("stump functions must have features (ℓ,) and thresholds (ℓ,)")
+        if self.feature.dtype.kind not in "iu" or np.any(self.feature < 0):
+            raise FormatError("the features of stump functions must be whole numbers from 0")
 
 
 class StumpFamily(Family):

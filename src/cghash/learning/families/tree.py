@@ -51,10 +51,11 @@ class TreeFunctions(ArrayFunctions):
         return super(TreeFunctions, self._padded(nodes)).joined(other._padded(nodes))
 
     def _padded(self, nodes: int) -> Self:
-        own = self.feature.shape[1]
-        padded = type(self)(*(np.pad(a, ((0, 0), (0, nodes - own))) for a in self.arrays().values()))
-        padded.left[:, own:] = padded.right[:, own:] = np.arange(own, nodes)
-        return padded
+        have, here = self.feature.shape[1], np.arange(nodes, dtype=np.int32)
+        padded = {name: np.pad(a, ((0, 0), (0, nodes - have))) for name, a in self.arrays().items()}
+        for child in (padded["left"], padded["right"]):
+            child[:, have:] = here[have:]  # leaves, which no walk reaches
+        return type(self)(**padded)
 
     def takes(self, n_features: int) -> bool:
         return bool(np.all(self.feature < n_features))
@@ -62,14 +63,15 @@ class TreeFunctions(ArrayFunctions):
     def check(self) -> None:
         if any(a.ndim != 2 or a.shape != self.feature.shape for a in self.arrays().values()):
             raise FormatError("the arrays of tree functions must all have shape (ℓ, nodes)")
+        if any(a.dtype.kind not in "iu" for a in (self.feature, self.left, self.right)) or np.any(self.feature < 0):
+            raise FormatError("the features and nodes of tree functions must be whole numbers from 0")
         nodes = self.feature.shape[1]
         here = np.arange(nodes)
-        for child in (self.left, self.right):
-            if np.any(child < 0) or np.any(child >= nodes):
-                raise FormatError("tree functions name nodes that are not there")
+        if not nodes or any(np.any(child < 0) or np.any(child >= nodes) for child in (self.left, self.right)):
+            raise FormatError("tree functions name nodes that are not there")
         # children come after their parent, except for leaves, which stand still: no walk can go round
-        stands = (self.left == here) & (self.right == here)
-        if np.any(~stands & ((self.left <= here) | (self.right <= here))) or np.any(self.feature < 0):
+        leaf = (self.left == here) & (self.right == here)
+        if np.any(~leaf & ((self.left <= here) | (self.right <= here))):
             raise FormatError("tree functions hold a walk that never ends")
 
 
