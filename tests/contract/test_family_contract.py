@@ -38,7 +38,7 @@ FAMILY = pytest.mark.parametrize("kind", KINDS)
 SAVED = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "LogisticRegression"])
 
 
-def signed_pairs(first, second, weights, n_items):
+def pairs_of(first, second, weights, n_items):
     pairs = SignedPairs(first, second, n_items)
     pairs.set_weights(np.asarray(weights, dtype=np.float64))
     return pairs
@@ -69,7 +69,7 @@ class Pricing:
         weights = np.zeros(triplets.n_slots)
         np.add.at(weights, far, self.pu)
         np.subtract.at(weights, near, self.pu)
-        self.pairs = signed_pairs(*triplets.slots(), weights, len(X))
+        self.pairs = pairs_of(*triplets.slots(), weights, len(X))
 
     def gain(self, bits):
         anchors, near, far = self.rows.T
@@ -135,7 +135,7 @@ def test_the_same_random_numbers_give_the_same_functions_and_items_stay_as_they_
 @FAMILY
 def test_three_items_and_constant_features(kind):
     for X in (np.array([[0.0], [0.1], [5.0]]), np.array([[0.0, 7.0], [0.1, 7.0], [5.0, 7.0]])):
-        pairs = signed_pairs(np.array([0, 0]), np.array([1, 2]), np.array([-1.0, 1.0]), 3)
+        pairs = pairs_of(np.array([0, 0]), np.array([1, 2]), np.array([-1.0, 1.0]), 3)
         found = prepared(kind, X).price(pairs, np.random.default_rng(0), None)
         for function, bits in zip(found.candidates, found.bits, strict=True):
             np.testing.assert_array_equal(function.bits(X)[:, 0], bits)
@@ -240,7 +240,7 @@ def signed_pairs(draw):
 @given(signed_pairs())
 def test_gain_is_a_quarter_of_the_laplacian_form(case):
     first, second, weights, bits = case
-    pairs = signed_pairs(first, second, weights, len(bits))
+    pairs = pairs_of(first, second, weights, len(bits))
     expected = sum(s for a, b, s in zip(first, second, weights, strict=True) if bits[a] != bits[b])
     assert pairs.gain(bits) == pytest.approx(expected)
     h = np.where(bits[pairs.items], 1.0, -1.0)
@@ -258,7 +258,7 @@ def test_gain_is_a_quarter_of_the_laplacian_form(case):
 def test_minorize_maximize_never_loses_gain(case, seed):
     """Even with a learner that answers at random."""
     first, second, weights, bits = case
-    pairs, rng = signed_pairs(first, second, weights, len(bits)), np.random.default_rng(seed)
+    pairs, rng = pairs_of(first, second, weights, len(bits)), np.random.default_rng(seed)
     n = len(pairs.items)
     start = signs(rng.standard_normal(n))
 
@@ -285,7 +285,7 @@ def full_shift(pairs):
 def test_a_learner_without_error_ends_where_no_tangent_improves(case, seed):
     """At full shift the tangent is a lower bound of the gain, so its best labels gain at least as much."""
     first, second, weights, bits = case
-    pairs = signed_pairs(first, second, weights, len(bits))
+    pairs = pairs_of(first, second, weights, len(bits))
     start = signs(np.random.default_rng(seed).standard_normal(len(pairs.items)))
 
     def perfect(labels, weights):
@@ -354,7 +354,7 @@ def stump_problems(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     X = rng.integers(0, draw(st.integers(1, 6)), (n, d)).astype(draw(st.sampled_from([np.float32, np.float64])))
     m = draw(st.integers(1, 20))
-    return X, signed_pairs(*rng.integers(0, n, (2, m)), rng.integers(-3, 4, m) / 4.0, n)
+    return X, pairs_of(*rng.integers(0, n, (2, m)), rng.integers(-3, 4, m) / 4.0, n)
 
 
 @settings(max_examples=80, deadline=None)
@@ -473,7 +473,7 @@ def test_joined_trees_of_different_sizes_survive_a_file():
 def test_stump_thresholds_are_between_values():
     X = np.array([[1.0], [2.0], [4.0]])
     triplets = from_rows([[0, 1, 2]], 3)
-    pairs = signed_pairs(*triplets.slots(), np.array([-1.0, 1.0]), 3)
+    pairs = pairs_of(*triplets.slots(), np.array([-1.0, 1.0]), 3)
     (stump,) = prepared("stump", X).price(pairs, np.random.default_rng(0), None).candidates
     assert isinstance(stump, StumpFunctions)
     assert stump.threshold.tolist() == [3.0]
