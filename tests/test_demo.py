@@ -225,7 +225,7 @@ def small_digits(monkeypatch, split):
 def test_command_prints_table_certificate_neighbours_and_path(tmp_path):
     outcome = CliRunner().invoke(main, ["demo", "--output", str(tmp_path / "new"), "--n-bits", "4"])
     assert outcome.exit_code == 0, outcome.output
-    for words in ("3-NN error", demo.PAPER, "lower bound", "of 10", str(tmp_path / "new" / "index.html")):
+    for words in ("3-NN error", demo.PAPER, "bound over", "of 10", str(tmp_path / "new" / "index.html")):
         assert words in outcome.stdout
     assert {path.name for path in (tmp_path / "new").iterdir()} == {"index.html", "results.json"}
 

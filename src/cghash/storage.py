@@ -98,7 +98,7 @@ def _foreign(path: Any) -> Iterator[None]:
     from safetensors import SafetensorError
 
     if os.path.isdir(path):
-        raise IsADirectoryError(errno.EISDIR, "Is a folder, not a cghash file", os.fspath(path))
+        raise FormatError(f"{path} is a folder, not a cghash file")
     try:
         yield
     except (FileNotFoundError, PermissionError, FormatError):
