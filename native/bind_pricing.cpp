@@ -1,4 +1,4 @@
-// SignedGraph and project: convert, check shapes, release the GIL.
+// SignedGraph, project, dot and tdot: convert, check shapes, release the GIL.
 #include <stdexcept>
 
 #include "arrays.hpp"
@@ -38,11 +38,50 @@ Out<double> project(In<T, 2> X, In<double, 2> coef, int n_threads) {
     return give(std::move(values), {X.shape(0), coef.shape(0)});
 }
 
+constexpr std::int64_t pass_chunk = 1024;  // rows that one thread takes at a time
+
+Out<float> dot(In<float, 2> Z, In<float> v, int n_threads) {
+    if (Z.shape(1) != v.size()) throw std::invalid_argument("v must have one entry for each column of Z");
+    const auto n = static_cast<std::int64_t>(Z.shape(0)), d = static_cast<std::int64_t>(Z.shape(1));
+    std::vector<float> out(Z.shape(0));
+    {
+        nb::gil_scoped_release unlocked;
+        const auto& kernel = kernels();
+        parallel_chunks((n + pass_chunk - 1) / pass_chunk, n_threads, [&](std::int64_t c) {
+            const std::int64_t first = c * pass_chunk;
+            kernel.dot_rows(Z.data() + first * d, std::min(pass_chunk, n - first), d, v.data(), out.data() + first);
+        });
+    }
+    return give(std::move(out));
+}
+
+// Every chunk sums into a row of its own; rows are added in order, so the sum is the same for any n_threads.
+Out<float> tdot(In<float, 2> Z, In<float> r, int n_threads) {
+    if (Z.shape(0) != r.size()) throw std::invalid_argument("r must have one entry for each row of Z");
+    const auto n = static_cast<std::int64_t>(Z.shape(0)), d = static_cast<std::int64_t>(Z.shape(1));
+    const std::int64_t n_chunks = (n + pass_chunk - 1) / pass_chunk;
+    std::vector<float> out(Z.shape(1), 0.0f), rows(n_chunks * d, 0.0f);
+    {
+        nb::gil_scoped_release unlocked;
+        const auto& kernel = kernels();
+        parallel_chunks(n_chunks, n_threads, [&](std::int64_t c) {
+            const std::int64_t first = c * pass_chunk;
+            kernel.tdot_rows(Z.data() + first * d, std::min(pass_chunk, n - first), d, r.data() + first,
+                             rows.data() + c * d);
+        });
+        for (std::int64_t c = 0; c < n_chunks; ++c)
+            for (std::int64_t f = 0; f < d; ++f) out[f] += rows[c * d + f];
+    }
+    return give(std::move(out));
+}
+
 }  // namespace
 
 void bind_pricing(nb::module_& m) {
     m.def("project", &project<float>, nb::arg("X").noconvert(), nb::arg("coef").noconvert(), nb::arg("n_threads"));
     m.def("project", &project<double>, nb::arg("X").noconvert(), nb::arg("coef").noconvert(), nb::arg("n_threads"));
+    m.def("dot", &dot, nb::arg("Z").noconvert(), nb::arg("v").noconvert(), nb::arg("n_threads"));
+    m.def("tdot", &tdot, nb::arg("Z").noconvert(), nb::arg("r").noconvert(), nb::arg("n_threads"));
     nb::class_<SignedGraph>(m, "SignedGraph")
         .def("__init__",
              [](SignedGraph* self, In<std::int32_t> first, In<std::int32_t> second, std::int64_t n_items) {

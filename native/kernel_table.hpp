@@ -68,6 +68,8 @@ struct KernelTable {
     void (*nearest_columns_of)(const NearestBlock&, std::int64_t first, std::int64_t last);
     void (*project_f32)(const float* X, std::int64_t n, const double* coef, std::int64_t d, std::int64_t l, double* out);
     void (*project_f64)(const double* X, std::int64_t n, const double* coef, std::int64_t d, std::int64_t l, double* out);
+    void (*dot_rows)(const float* Z, std::int64_t n, std::int64_t d, const float* v, float* out);
+    void (*tdot_rows)(const float* Z, std::int64_t n, std::int64_t d, const float* r, float* g);
 };
 
 extern const KernelTable baseline_kernels;

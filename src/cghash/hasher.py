@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from . import _validation as check
 from ._kernels import n_threads
@@ -153,7 +154,9 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
                 saved.write(state)
                 progress(state)
 
-            result = self._algorithm(problem, seed).run(state, after_column)
+            # the loop's matrices are small or go through our own kernels: waiting BLAS threads only get in the way
+            with threadpool_limits(1, user_api="blas"):
+                result = self._algorithm(problem, seed).run(state, after_column)
         result.seconds_triplets, result.seconds_family = compared - began, prepared - compared
         result.seconds = time.perf_counter() - began
         self._keep(state, result)

@@ -5,6 +5,7 @@
 | `PairTable`    | columns as bits over pair slots; loss, gradient, counts   | learning.columns   |
 | `StumpRanks`   | items' ranks in features; the best stump of each feature  | families.ranks     |
 | `SignedGraph`  | Laplacian and gain of signed pair weights                 | learning.pricing   |
+| `dot`, `tdot`  | the two passes over the features, Z·v and Zᵀ·r            | families.features  |
 | `project`      | items times hyperplanes, in one fixed order of summation  | families.linear    |
 | `NearestLists` | least scores of each item, from blocks of products        | learning.neighbors |
 
@@ -30,10 +31,12 @@ __all__ = [
     "PairTable",
     "SignedGraph",
     "StumpRanks",
+    "dot",
     "instruction_set",
     "n_threads",
     "native",
     "project",
+    "tdot",
     "twins",
 ]
 
@@ -53,7 +56,9 @@ NearestLists = _chosen.NearestLists
 PairTable = _chosen.PairTable
 SignedGraph = _chosen.SignedGraph
 StumpRanks = _chosen.StumpRanks
+dot = _chosen.dot
 project = _chosen.project
+tdot = _chosen.tdot
 
 
 def instruction_set() -> str:

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from .nearest import NearestLists
 from .pairs import PairTable, block_margins
-from .pricing import SignedGraph, project
+from .pricing import SignedGraph, dot, project, tdot
 from .stumps import StumpRanks
 
-__all__ = ["NearestLists", "PairTable", "SignedGraph", "StumpRanks", "block_margins", "instruction_set", "project"]
+__all__ = [
+    "NearestLists",
+    "PairTable",
+    "SignedGraph",
+    "StumpRanks",
+    "block_margins",
+    "dot",
+    "instruction_set",
+    "project",
+    "tdot",
+]
 
 
 def instruction_set() -> str:

@@ -68,3 +68,17 @@ def project(X: NDArray[Any], coef: Floats, n_threads: int) -> Floats:
     if X.shape[1] != coef.shape[1]:
         raise ValueError("X and coef must have the same number of columns")
     return np.asarray(X.astype(np.float64, copy=False) @ coef.T)
+
+
+def dot(Z: Singles, v: Singles, n_threads: int) -> Singles:
+    """Z·v (n,)."""
+    if Z.shape[1] != v.size:
+        raise ValueError("v must have one entry for each column of Z")
+    return np.asarray(Z @ v)
+
+
+def tdot(Z: Singles, r: Singles, n_threads: int) -> Singles:
+    """Zᵀ·r (d,)."""
+    if Z.shape[0] != r.size:
+        raise ValueError("r must have one entry for each row of Z")
+    return np.asarray(r @ Z)

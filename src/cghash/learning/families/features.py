@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ... import _kernels
 from .base import rows_in_blocks
 
 Singles = NDArray[np.float32]
@@ -16,7 +17,11 @@ Singles = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Scaler:
-    """x ↦ (x − mean) / scale; scale is √d·deviation, so that v ~ N(0, 1) projects to values of about one."""
+    """x ↦ (x − mean) / scale, scale in proportion to each feature's range, such that items have length one on average.
+
+    So v ~ N(0, 1) projects to values of about one. The range keeps a feature that is rarely active small, where its
+    deviation would blow it up.
+    """
 
     mean: NDArray[np.float64]  # (d,)
     scale: NDArray[np.float64]  # (d,)
@@ -33,29 +38,41 @@ class Scaler:
 
 
 def fit_scaler(X: Any) -> Scaler:
-    """Mean and scale of each feature, in float64; a constant feature keeps its own scale and gets no say."""
+    """Mean and scale of each feature, in float64; a constant feature gets no say."""
+    mean, variance = _moments(X)
+    low, high = (_extreme(X, which) for which in ("min", "max"))
+    noise = 1e-10 if X.dtype == np.float64 and not sp.issparse(X) else 1e-7  # of rounded items or squares
+    deviation = np.sqrt(variance)
+    negligible = (deviation <= noise * np.abs(mean) + np.finfo(np.float64).tiny) | ~(high > low)
+    half = np.where(negligible, np.inf, high / 2 - low / 2)
+    length = float(np.sqrt(np.sum((deviation / half) ** 2))) or 1.0
+    return Scaler(mean, half * length)
+
+
+def _moments(X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and variance (d,) of each feature."""
     n, d = X.shape
     if sp.issparse(X):
         mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
         square = np.asarray(X.multiply(X).mean(axis=0), dtype=np.float64).ravel()
-        variance = np.maximum(square - mean**2, 0.0)
-    else:
-        mean = np.mean(X, axis=0, dtype=np.float64)
-        total = np.zeros(d)
-        for rows in rows_in_blocks(n):
-            total += np.sum((X[rows] - mean) ** 2, axis=0)
-        variance = total / n
-    deviation = np.sqrt(variance)
-    noise = 1e-10 if X.dtype == np.float64 and not sp.issparse(X) else 1e-7  # of rounded items or squares
-    negligible = deviation <= noise * np.abs(mean) + np.finfo(np.float64).tiny
-    return Scaler(mean, np.where(negligible, np.inf, deviation * np.sqrt(d)))
+        return mean, np.maximum(square - mean**2, 0.0)
+    mean = np.mean(X, axis=0, dtype=np.float64)
+    total = np.zeros(d)
+    for rows in rows_in_blocks(n):
+        total += np.sum((X[rows] - mean) ** 2, axis=0)
+    return mean, total / n
+
+
+def _extreme(X: Any, which: str) -> NDArray[np.float64]:
+    extreme = getattr(X, which)(axis=0)
+    return np.asarray(extreme.toarray() if sp.issparse(extreme) else extreme, dtype=np.float64).ravel()
 
 
 class Features:
     """Standardised features Z (n, d); `dot` and `tdot` are the two passes of a pricing evaluation."""
 
-    def __init__(self, matrix: Any, shift: Singles | None = None) -> None:
-        self.matrix, self.shift = matrix, shift  # Z = matrix − 1·shiftᵀ
+    def __init__(self, matrix: Any, shift: Singles | None = None, n_threads: int = 1) -> None:
+        self.matrix, self.shift, self.n_threads = matrix, shift, n_threads  # Z = matrix − 1·shiftᵀ
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -67,18 +84,21 @@ class Features:
 
     def dot(self, v: Singles) -> Singles:
         """Z·v for v (d,) or (d, m)."""
+        if v.ndim == 1 and not sp.issparse(self.matrix):
+            return np.asarray(_kernels.dot(self.matrix, v, self.n_threads))
         product = self.matrix @ v
         return np.asarray(product if self.shift is None else product - self.shift @ v)
 
     def tdot(self, r: Singles) -> Singles:
-        """Zᵀ·r for r (n,) or (n, m)."""
+        """Zᵀ·r for r (n,)."""
+        if not sp.issparse(self.matrix):
+            return np.asarray(_kernels.tdot(self.matrix, r, self.n_threads))
         product = self.matrix.T @ r
-        shifted = product if self.shift is None else product - np.multiply.outer(self.shift, r.sum(axis=0))
-        return np.asarray(shifted)
+        return np.asarray(product if self.shift is None else product - self.shift * r.sum())
 
     def take(self, rows: NDArray[np.int64]) -> Features:
         """The features of some items; all of them when nearly all are asked for."""
-        return self if len(rows) == self.shape[0] else Features(self.matrix[rows], self.shift)
+        return self if len(rows) == self.shape[0] else Features(self.matrix[rows], self.shift, self.n_threads)
 
     def gram(self) -> NDArray[np.float64]:
         """ZᵀZ (d, d)."""
@@ -91,13 +111,13 @@ class Features:
         return dense - cross - cross.T + self.shape[0] * np.multiply.outer(self.shift, self.shift).astype(np.float64)
 
 
-def standardized(X: Any, scaler: Scaler) -> Features:
+def standardized(X: Any, scaler: Scaler, n_threads: int = 1) -> Features:
     """Features of X under a scaler, in float32; X stays as it is."""
     if sp.issparse(X):
         inverse = (1.0 / scaler.scale).astype(np.float32)
         matrix = sp.csr_matrix(X.astype(np.float32) @ sp.diags(inverse))
-        return Features(matrix, (scaler.mean / scaler.scale).astype(np.float32))
+        return Features(matrix, (scaler.mean / scaler.scale).astype(np.float32), n_threads)
     Z = np.empty(X.shape, dtype=np.float32)
     for rows in rows_in_blocks(X.shape[0]):
         Z[rows] = (X[rows] - scaler.mean) / scaler.scale
-    return Features(Z)
+    return Features(Z, n_threads=n_threads)

@@ -55,7 +55,7 @@ class LinearFamily(Family):
     def prepare(self, X: Any, rng: np.random.Generator, n_threads: int) -> None:
         self.X = X
         self.scaler = fit_scaler(X)
-        self.pricing = ProjectionPricing(standardized(X, self.scaler), self.refined, n_threads=n_threads)
+        self.pricing = ProjectionPricing(standardized(X, self.scaler, n_threads), self.refined, n_threads=n_threads)
 
     def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
         directions, evaluations, n_bytes = self.pricing.search(pairs, rng)

@@ -83,7 +83,7 @@ class RBFFamily(Family):
             [bumps(X[rows], self.landmarks, self.gamma, self.mean) for rows in rows_in_blocks(len(X))]
         )
         self.size = float(np.sqrt(np.mean(np.sum(self.bumps**2, axis=1)))) or 1.0
-        features = Features(self.bumps / np.float32(self.size))
+        features = Features(self.bumps / np.float32(self.size), n_threads=n_threads)
         self.pricing = ProjectionPricing(features, self.refined, ridge=1e-3, n_starts=2, n_threads=n_threads)
 
     def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
