@@ -20,6 +20,8 @@ exclude_patterns = ["_build", "measurements/*"]  # the tables are included by me
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 
+default_role = "code"  # `name` in a docstring
+
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # shapes and defaults stand in the docstrings
 autoclass_content = "class"
