@@ -27,7 +27,7 @@ autodoc_typehints = "none"  # shapes and defaults stand in the docstrings
 autoclass_content = "class"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
-napoleon_use_ivar = True
+napoleon_custom_sections = [("Attributes", "params_style")]  # names keep their last underscore
 python_use_unqualified_type_names = True
 
 html_theme = "furo"

@@ -88,14 +88,26 @@ def test_commands_print_what_the_page_shows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_photos()
     page = blocks(COMMANDS)
-    shown = dict(pairwise(page))
+    following = dict(pairwise(page))
     with threadpool_limits(1):
         exec(next(b.text for b in page if b.language == "python"), {})
         for block in page:
             if block.language == "bash" and block.mark != "not run":
-                following = shown.get(block)
-                expected = following.text if following and adjoins(block, following) else None
-                check_command(block, expected)
+                after = following.get(block)
+                check_command(block.text, block.mark, after.text if after and adjoins(block, after) else None)
+
+
+def test_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shell = next(b.text for b in blocks(ROOT / "README.md") if "cghash fit" in b.text)
+    words = shlex.split(shell.partition("cghash fit")[0])
+    assert words[:2] == ["python", "-c"]
+    with threadpool_limits(1):
+        exec(words[2], {})
+        for line in shell.splitlines():
+            if line.startswith("cghash "):
+                check_command(line)
+    assert Path("codes.npy").exists()
 
 
 def adjoins(block, following):
@@ -103,10 +115,9 @@ def adjoins(block, following):
     return following.language == "text" and following.line == block.line + block.text.count("\n") + 3 + bool(block.mark)
 
 
-def check_command(block, expected):
-    (line,) = block.text.splitlines()
-    done = CliRunner().invoke(main, shlex.split(line)[1:])
-    code = int(block.mark.removeprefix("fails with ")) if block.mark else 0
+def check_command(line, mark="", expected=None):
+    done = CliRunner().invoke(main, shlex.split(line, comments=True)[1:])
+    code = int(mark.removeprefix("fails with ")) if mark else 0
     assert done.exit_code == code, f"{line}: {done.output}"
     if expected is not None:
         got, said = (list(filter(str.strip, text.splitlines())) for text in (done.output, expected))

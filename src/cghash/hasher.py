@@ -54,7 +54,7 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         ("neighbors"), K × K drawn from whole classes ("classes"), or both ("mixed"). Without labels: each item's K
         nearest against the next K, against K drawn from the rest, or both.
     n_neighbors : int, default=10
-        K.
+        K, how many near and how many far items each item is compared with.
     method : {"refined", "paper"}, default="refined"
         How hash functions are searched for; "paper" switches every later improvement off.
     tol : float, default=1e-6
@@ -165,7 +165,7 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         return self.functions_.bits(self._validated(X, reset=False)).astype(np.uint8)
 
     def encode(self, X: Any) -> NDArray[np.uint8]:
-        """The packed codes (n, ⌈`n_bits_` / 8⌉) of items, little-endian."""
+        """The packed codes of items (n, bytes), eight bits to a byte, little-endian."""
         return pack(self.transform(X))
 
     def score(self, X: Any, y: Any = None, *, triplets: Any = None, triplet_weights: Any = None) -> float:
