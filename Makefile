@@ -7,7 +7,7 @@ NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp native/kernels/*.h
 PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 
-.PHONY: help setup demo test lint format sanitize docs bench quality clean
+.PHONY: help setup demo test lint format sanitize docs bench quality tables clean
 help:            ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -59,6 +59,9 @@ bench: setup     ## speed: ratios measured side by side, into benchmarks/results
 
 quality: setup   ## quality on the shared sets (CGHASH_DATA), into benchmarks/results
 	$(BIN)/python benchmarks/quality/paper.py
+
+tables: setup    ## the documentation's tables from benchmarks/results
+	$(BIN)/python benchmarks/tables.py
 
 clean:
 	rm -rf $(VENV) build out docs/_build

@@ -55,7 +55,7 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         ("neighbors"), K × K drawn from whole classes ("classes"), or both ("mixed"). Without labels: each item's K
         nearest against the next K, against K drawn from the rest, or both.
     n_neighbors : int, default=10
-        K.
+        K, how many near and how many far items each item is compared with.
     method : {"refined", "paper"}, default="refined"
         How hash functions are searched for; "paper" switches every later improvement off.
     tol : float, default=1e-6
@@ -73,7 +73,7 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     Attributes
     ----------
     functions_ : the learned hash functions
-    weights_ : (n_bits_,) weight of each bit in the distance
+    weights_ : (`n_bits_`,) weight of each bit in the distance
     weights_path_ : list of (j,) weights after each column
     n_bits_ : int, bits that were learned
     result_ : FitResult, how the fit went and what it proves
@@ -163,12 +163,12 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         return self
 
     def transform(self, X: Any) -> NDArray[np.uint8]:
-        """The bits (n, n_bits_) of items, as 0 and 1."""
+        """The bits (n, `n_bits_`) of items, as 0 and 1."""
         check_is_fitted(self)
         return self.functions_.bits(self._validated(X, reset=False)).astype(np.uint8)
 
     def encode(self, X: Any) -> NDArray[np.uint8]:
-        """The packed codes (n, ⌈n_bits_ / 8⌉) of items, little-endian."""
+        """The packed codes of items (n, bytes), eight bits to a byte, little-endian."""
         return pack(self.transform(X))
 
     def score(self, X: Any, y: Any = None, *, triplets: Any = None, triplet_weights: Any = None) -> float:

@@ -116,7 +116,7 @@ class ColumnGeneration:
     # The steps of Algorithm 1
 
     def _price(self, solution: MasterSolution, state: State) -> Priced:
-        """Step 1: search for the hash function with the largest gain at the current multipliers (eq. 13).
+        """Step 1: search for the hash function with the largest gain at the current multipliers (eq. 11).
 
         A search by heuristics may fail where functions exist: it is tried again with other draws.
         """
@@ -307,7 +307,7 @@ def full_bound(
     priced: Priced,
     cost: Floats,
 ) -> float:
-    """Dual bound of the problem over the whole family (eq. 11, 18), from the multipliers of a master's solution.
+    """Dual bound of the problem over the whole family (eq. 9, 17), from the multipliers of a master's solution.
 
     Proven when pricing is exact (with duplets under l1: for weights up to `reach`); else it speaks of the functions
     found so far and of the new candidates.

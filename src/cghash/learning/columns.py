@@ -61,7 +61,7 @@ class Columns:
         return self._table.distances(w, self.n_threads)  # type: ignore[no-any-return]
 
     def slopes(self, w: Floats) -> tuple[float, Floats]:
-        """F(w) and ∂F/∂D (n_slots,): Σ p u on near slots, −Σ p u on far slots, u from the KKT condition (eq. 12)."""
+        """F(w) and ∂F/∂D (n_slots,): Σ p u on near slots, −Σ p u on far slots, u from the KKT condition (eq. 10)."""
         D = self.distances(w)
         if self._code is not None:
             value, q = self._table.loss(self._code, D, self.n_threads)
@@ -85,7 +85,7 @@ class Columns:
         return min(float(share), 1.0), int(live)
 
     def dual_value(self, w: Floats, scale: float) -> float:
-        """−Σ p f*(−scale·u) for the multipliers u at w: the dual objective of a scaled u (eq. 11)."""
+        """−Σ p f*(−scale·u) for the multipliers u at w: the dual objective of a scaled u (eq. 9)."""
         D = self.distances(w)
         if self._code in (0, 1, 3):
             return self._closed_dual_value(D, scale)

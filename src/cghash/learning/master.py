@@ -1,6 +1,6 @@
-"""The restricted master problem min_w F(w) + Σ_j cost_j w_j, 0 ≤ w ≤ upper (eq. 8, 16), for a smooth loss.
+"""The restricted master problem min_w F(w) + Σ_j cost_j w_j, 0 ≤ w ≤ upper (eq. 7, 15), for a smooth loss.
 
-`bound` below is the dual objective of the multipliers u at w (eq. 11, 18), made feasible: where weights are unbounded u
+`bound` below is the dual objective of the multipliers u at w (eq. 9, 17), made feasible: where weights are unbounded u
 is scaled by θ until no column's gain exceeds its cost; −f*(−θu) is concave in θ, so it is at least the chord between
 θ = 0 and θ = 1, which costs nothing. No θ > 0 mends the gain of a column without cost: there the bound speaks of
 weights up to `reach(w)`; the problem being convex, an optimum inside is the optimum. Non-smooth losses are solved in

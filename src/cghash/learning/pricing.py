@@ -1,4 +1,4 @@
-"""The pricing problem: find the hash function with the largest gain Σ_i p_i u_i a_i(h) (eq. 13).
+"""The pricing problem: find the hash function with the largest gain Σ_i p_i u_i a_i(h) (eq. 11).
 
 Summed over the triplets of each pair, the gain is Σ_pairs s·[h differs on the pair], with s positive on far pairs and
 negative on near ones; that is ¼·hᵀLh for h in {-1, 1}, with L the Laplacian of the signed pair weights (design §3.2).

@@ -2,9 +2,9 @@
 
 | regulariser   | cost of column j | upper bound | paper                              |
 |---------------|------------------|-------------|------------------------------------|
-| l1            | C                | ∞           | eq. 8                              |
+| l1            | C                | ∞           | eq. 7                              |
 | l1 + duplets  | C·s_j            | ∞           | "Extension": a weighted l1         |
-| linf          | 0                | C′          | eq. 16                             |
+| linf          | 0                | C′          | eq. 15                             |
 | linf + duplets| s_j              | C′          |                                    |
 
 s_j is the share of duplets whose two items get different bits j, so Σ s_j w_j is their mean distance.

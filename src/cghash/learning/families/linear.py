@@ -1,4 +1,4 @@
-"""Linear hash functions h(x) = [x·coef + intercept > 0] (eq. 14 before its relaxation)."""
+"""Linear hash functions h(x) = [x·coef + intercept > 0] (eq. 13 before its relaxation)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Pricing of h(x) = [φ(x)·v + b > 0] over standardised features φ.
 
-The paper: h is relaxed to tanh (eq. 14) and the relaxed gain is climbed by L-BFGS from the best of random draws
+The paper: h is relaxed to tanh (eq. 13) and the relaxed gain is climbed by L-BFGS from the best of random draws
 v ~ N(0, 1), b ~ U(-1, 1). Refined: also from the leading generalised eigenvector, and each result is polished on its
 true gain by minorise–maximise steps, whose inner problem is a ridge regression with one factorisation for all columns
 (design §3.6), and by the best threshold along its direction.
@@ -97,7 +97,7 @@ class ProjectionPricing:
         return found + [(V[:, m].astype(np.float64), -ranks.threshold(m, int(rank[m]))) for m in cut]
 
     def _climb(self, relaxed: RelaxedGain, start: Direction) -> Direction:
-        """L-BFGS on the relaxed gain (eq. 15)."""
+        """L-BFGS on the relaxed gain (eq. 13)."""
         options = {"maxiter": self.max_iter, "maxcor": 10}
         x = minimize(relaxed, np.append(*start), jac=True, method="L-BFGS-B", options=options).x
         return x[:-1], float(x[-1])
