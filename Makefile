@@ -3,8 +3,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp native/kernels/*.hpp)
-PYTEST := $(BIN)/python -m pytest
+NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp native/kernels/*)
+# one BLAS thread for each test process: several that wait for each other are slower than none
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 WORKERS ?= 2
 
 .PHONY: help setup demo test lint format sanitize docs bench quality tables clean
@@ -45,7 +46,7 @@ SANITIZED = PYTHONPATH=$(CURDIR)/native/sanitize:$(CURDIR)/build/sanitize PYTHON
     LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
     ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
 sanitize: setup  ## native tests under AddressSanitizer and UBSan
-	CMAKE_ARGS=-DCGHASH_SANITIZE=ON $(BIN)/python -m pip install --quiet --no-build-isolation --no-deps \
+	CGHASH_SANITIZE=ON $(BIN)/python -m pip install --quiet --no-build-isolation --no-deps \
 	    --target build/sanitize --upgrade -Cbuild-dir=build/sanitize-objects .
 	$(SANITIZED) $(BIN)/python -c "from cghash._kernels import native; print(native.__file__); \
 	    assert native.__file__.startswith('$(CURDIR)/build/sanitize/'), 'not the sanitized extension'"

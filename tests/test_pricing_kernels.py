@@ -116,3 +116,19 @@ def test_projections_do_not_depend_on_company_threads_or_instruction_set():
 def test_projection_of_other_width_is_refused(kernels):
     with pytest.raises(ValueError, match="same number of columns"):
         kernels.project(np.zeros((2, 3)), np.zeros((1, 4)), 1)
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (7, 15), (9, 16), (2500, 37), (5, 0)])
+def test_passes_are_matrix_vector_products_for_any_number_of_threads(kernels, shape):
+    rng = np.random.default_rng(0)
+    Z, v, r = (rng.standard_normal(size).astype(np.float32) for size in (shape, shape[1], shape[0]))
+    for threads in (1, 3):
+        np.testing.assert_allclose(kernels.dot(Z, v, threads), Z.astype(np.float64) @ v, atol=1e-4)
+        np.testing.assert_allclose(kernels.tdot(Z, r, threads), Z.T.astype(np.float64) @ r, atol=1e-3)
+    np.testing.assert_array_equal(kernels.dot(Z, v, 1), kernels.dot(Z, v, 3))
+    np.testing.assert_array_equal(kernels.tdot(Z, r, 1), kernels.tdot(Z, r, 3))
+    with pytest.raises(ValueError, match="one entry for each"):
+        kernels.dot(Z, np.zeros(shape[1] + 1, np.float32), 1)
+    with pytest.raises(ValueError, match="one entry for each"):
+        kernels.tdot(Z, np.zeros(shape[0] + 1, np.float32), 1)

@@ -314,7 +314,8 @@ def test_gradient_of_the_relaxed_gain_agrees_with_finite_differences(make):
     relaxed = RelaxedGain(Z.take(pairs.items), pairs)
     x = np.random.default_rng(3).normal(size=5)
     value, gradient = relaxed(x)
-    dense = (X - X.mean(axis=0)) / (X.std(axis=0) * 2.0)  # √4 features
+    dense = (X - X.mean(axis=0)) / np.ptp(X, axis=0)
+    dense /= np.sqrt(np.mean(np.sum(dense**2, axis=1)))  # items of length one on average
     t = np.tanh(dense[pairs.items] @ x[:-1] + x[-1])
     assert -value == pytest.approx(t @ pairs.laplacian(t) / (4 * pairs.scale), rel=1e-4)
     step = 1e-2  # in float32
@@ -332,9 +333,10 @@ def test_sparse_and_dense_features_are_the_same_matrix():
     Z = dense.matrix
     assert np.all(Z[:, 2] == 0)
     np.testing.assert_allclose(Z.mean(axis=0), 0, atol=1e-6)
-    v, r = np.random.default_rng(4).normal(size=(4, 2)).astype(np.float32), np.ones((60, 3), np.float32)
+    v, r = np.random.default_rng(4).normal(size=(4, 2)).astype(np.float32), np.arange(60, dtype=np.float32) / 60
     for features in (dense, sparse):
         np.testing.assert_allclose(features.dot(v), Z @ v, atol=1e-5)
+        np.testing.assert_allclose(features.dot(v[:, 0].copy()), Z @ v[:, 0], atol=1e-5)
         np.testing.assert_allclose(features.tdot(r), Z.T @ r, atol=1e-4)
         np.testing.assert_allclose(features.gram(), Z.T.astype(float) @ Z, atol=1e-4)
         np.testing.assert_allclose(features.take(np.arange(7)).dot(v), Z[:7] @ v, atol=1e-5)
