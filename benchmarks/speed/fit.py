@@ -12,13 +12,14 @@ MNIST, the paper's settings (linear functions, squared hinge, l1, K = 10 nearest
 from __future__ import annotations
 
 import argparse
-import resource
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
@@ -63,11 +64,10 @@ def floor_of(model: CGHash, n: int, d: int, speed: dict[str, float]) -> dict[str
 
 def measure(X: np.ndarray, y: np.ndarray, n_bits: int) -> dict[str, object]:
     """One fit: seconds of each phase, its floor, the peak of memory and the growth over bits."""
-    before = peak_bytes()
-    began = time.perf_counter()
-    model = CGHash(n_bits, **SETTINGS).fit(X, y)
-    total = time.perf_counter() - began
-    memory = peak_bytes() - before
+    with PeakMemory() as memory:
+        began = time.perf_counter()
+        model = CGHash(n_bits, **SETTINGS).fit(X, y)
+        total = time.perf_counter() - began
     history, result = model.result_.history, model.result_
     phases = {
         "graph": result.seconds_triplets,
@@ -86,7 +86,7 @@ def measure(X: np.ndarray, y: np.ndarray, n_bits: int) -> dict[str, object]:
         "phases": {k: round(v, 2) for k, v in phases.items()},
         "floor": {k: round(v, 2) for k, v in floor.items()},
         "over_floor": round(total / sum(floor.values()), 2),
-        "peak_above_X_MB": round(memory / 1e6),
+        "peak_above_X_MB": round(memory.rise / 1e6),
         "learning_seconds_at_bits": {m: round(float(learning[m - 1]), 2) for m in steps},
         "evaluations": [int(history["evaluations_pricing"].sum()), int(history["evaluations_master"].sum())],
         "satisfied": round(result.columns[-1].satisfied, 4),
@@ -103,8 +103,23 @@ def yardstick(X: np.ndarray, y: np.ndarray, n_bits: int) -> dict[str, object]:
             "times_faster": round(theirs / ours, 1), "plain_satisfied": round(satisfied, 4)}  # fmt: skip
 
 
-def peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+class PeakMemory:
+    """How far resident memory rises inside the block, looked at every few milliseconds."""
+
+    def __enter__(self) -> PeakMemory:
+        self.rise, self._over = 0, threading.Event()
+        self._thread = threading.Thread(target=self._watch, args=(psutil.Process(),))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self, process: psutil.Process) -> None:
+        before = process.memory_info().rss
+        while not self._over.wait(0.005):
+            self.rise = max(self.rise, process.memory_info().rss - before)
 
 
 def main() -> None:
