@@ -60,6 +60,7 @@ bench: setup     ## speed: ratios measured side by side, into benchmarks/results
 
 quality: setup   ## quality on the shared sets (CGHASH_DATA), into benchmarks/results
 	$(BIN)/python benchmarks/quality/paper.py
+	$(BIN)/python benchmarks/quality/defaults.py
 
 tables: setup    ## the documentation's tables from benchmarks/results
 	$(BIN)/python benchmarks/tables.py

@@ -105,7 +105,10 @@ void bind_pricing(nb::module_& m) {
         .def("near_weight",
              [](const SignedGraph& self, int n_threads) {
                  std::vector<float> out(self.items().size());
-                 self.near_weight(out, n_threads);
+                 {
+                     nb::gil_scoped_release unlocked;
+                     self.near_weight(out, n_threads);
+                 }
                  return give(std::move(out));
              })
         .def("gain", [](const SignedGraph& self, In<std::uint8_t> bits, int n_threads) {

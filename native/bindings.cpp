@@ -84,7 +84,6 @@ void bind_pair_table(nb::module_& m) {
 
 }  // namespace
 
-void bind_nearest(nb::module_& m);  // bind_nearest.cpp
 
 NB_MODULE(_native, m) {
     m.def("instruction_set", [] { return std::string(kernels().name); });

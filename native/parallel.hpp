@@ -26,7 +26,10 @@ void parallel_chunks(std::int64_t n_chunks, int n_threads, Work work) {
         }
     };
     std::vector<std::thread> threads;
-    for (std::int64_t i = 1; i < n_workers; ++i) threads.emplace_back(worker, i);
+    try {
+        for (std::int64_t i = 1; i < n_workers; ++i) threads.emplace_back(worker, i);
+    } catch (...) {  // no more threads to be had: those that are there do the work
+    }
     worker(0);
     for (auto& thread : threads) thread.join();
     for (auto& failure : failures)

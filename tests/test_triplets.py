@@ -136,7 +136,8 @@ def check_slots(triplets):
 
 
 def test_slots_of_ragged_blocks_by_hand():
-    triplets = from_lists(np.array([[4, 5], [6, -1]]), np.array([[7, -1], [8, 9]]), 10, anchors=np.array([2, 3]))
+    none = [-1, -1]
+    triplets = from_lists(np.array([none, none, [4, 5], [6, -1]]), np.array([none, none, [7, -1], [8, 9]]), 10)
     anchors, items = triplets.slots()
     assert anchors.tolist() == [2, 2, 2, 3, 3, 3]
     assert items.tolist() == [4, 5, 7, 6, 8, 9]

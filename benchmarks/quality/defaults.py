@@ -1,4 +1,4 @@
-"""How the defaults were chosen: family × sampling × C on five data sets, under two protocols.
+"""How the defaults were chosen: family × sampling × C on six data sets, under two protocols.
 
 `seen`: stratified split, queries of the training classes, database = training items. `unseen`: a third of the classes
 is held out of training; queries and database come from these alone.
@@ -22,20 +22,20 @@ from cghash import CGHash
 from cghash.lab.criteria import evaluate
 from common import load, split, write
 
-SETS = ("usps", "isolet", "scene15", "newsgroups", "cifar10")
+SETS = ("usps", "isolet", "mnist", "scene15", "newsgroups", "cifar10")
 
 
-def seen(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-    train, y_train, queries, y_queries = split(X, y, 2000, 1000, seed)
+def seen(X: np.ndarray, y: np.ndarray, n: int, seed: int) -> dict[str, np.ndarray]:
+    train, y_train, queries, y_queries = split(X, y, n, 1000, seed)
     return {"train": train, "y_train": y_train, "database": train, "y_database": y_train,
             "queries": queries, "y_queries": y_queries}  # fmt: skip
 
 
-def unseen(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+def unseen(X: np.ndarray, y: np.ndarray, n: int, seed: int) -> dict[str, np.ndarray]:
     classes = np.random.default_rng(seed).permutation(np.unique(y))
     held = np.isin(y, classes[: len(classes) // 3])
-    train, y_train, _, _ = split(X[~held], y[~held], 2000, 100, seed)
-    n = min(2000, int(held.sum()) - 400)
+    train, y_train, _, _ = split(X[~held], y[~held], n, 100, seed)
+    n = min(n, int(held.sum()) - 400)
     database, y_database, queries, y_queries = split(X[held], y[held], n, 400, seed)
     return {"train": train, "y_train": y_train, "database": database, "y_database": y_database,
             "queries": queries, "y_queries": y_queries}  # fmt: skip
@@ -55,7 +55,8 @@ def main() -> None:
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--families", default="linear,rbf")
     parser.add_argument("--samplings", default="mixed,classes,neighbors")
-    parser.add_argument("--Cs", default="0.003,0.01,0.03")
+    parser.add_argument("--Cs", default="0.01,0.03")
+    parser.add_argument("--items", type=int, default=1000, help="to train on")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--output", default="defaults")
     options = parser.parse_args()
@@ -64,7 +65,7 @@ def main() -> None:
     for name in options.sets.split(","):
         X, y = load(name)
         for seed, protocol in itertools.product(range(options.seeds), (seen, unseen)):
-            data = protocol(X, y, seed)
+            data = protocol(X, y, options.items, seed)
             choices = (options.families.split(","), options.samplings.split(","), map(float, options.Cs.split(",")))
             for family, sampling, C in itertools.product(*choices):
                 figures = measure(data, seed, hash_function=family, sampling=sampling, C=C)

@@ -12,14 +12,13 @@ MNIST, the paper's settings (linear functions, squared hinge, l1, K = 10 nearest
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
@@ -64,10 +63,11 @@ def floor_of(model: CGHash, n: int, d: int, speed: dict[str, float]) -> dict[str
 
 def measure(X: np.ndarray, y: np.ndarray, n_bits: int) -> dict[str, object]:
     """One fit: seconds of each phase, its floor, the peak of memory and the growth over bits."""
-    with PeakMemory() as memory:
-        began = time.perf_counter()
-        model = CGHash(n_bits, **SETTINGS).fit(X, y)
-        total = time.perf_counter() - began
+    before = memory_bytes("VmRSS")
+    began = time.perf_counter()
+    model = CGHash(n_bits, **SETTINGS).fit(X, y)
+    total = time.perf_counter() - began
+    memory = memory_bytes("VmHWM") - before
     history, result = model.result_.history, model.result_
     phases = {
         "graph": result.seconds_triplets,
@@ -86,7 +86,7 @@ def measure(X: np.ndarray, y: np.ndarray, n_bits: int) -> dict[str, object]:
         "phases": {k: round(v, 2) for k, v in phases.items()},
         "floor": {k: round(v, 2) for k, v in floor.items()},
         "over_floor": round(total / sum(floor.values()), 2),
-        "peak_above_X_MB": round(memory.rise / 1e6),
+        "peak_above_X_MB": round(memory / 1e6),
         "learning_seconds_at_bits": {m: round(float(learning[m - 1]), 2) for m in steps},
         "evaluations": [int(history["evaluations_pricing"].sum()), int(history["evaluations_master"].sum())],
         "satisfied": round(result.columns[-1].satisfied, 4),
@@ -103,23 +103,21 @@ def yardstick(X: np.ndarray, y: np.ndarray, n_bits: int) -> dict[str, object]:
             "times_faster": round(theirs / ours, 1), "plain_satisfied": round(satisfied, 4)}  # fmt: skip
 
 
-class PeakMemory:
-    """How far resident memory rises inside the block, looked at every few milliseconds."""
+def memory_bytes(name: str) -> int:
+    """A line of this process's status: VmRSS is what it holds now, VmHWM the most that it ever held."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
-    def __enter__(self) -> PeakMemory:
-        self.rise, self._over = 0, threading.Event()
-        self._thread = threading.Thread(target=self._watch, args=(psutil.Process(),))
-        self._thread.start()
-        return self
 
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join()
+def alone(n: int, n_bits: int) -> dict[str, object]:
+    """`measure` in a process of its own, so that the peak of memory is this fit's."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_measure, (n, n_bits))
 
-    def _watch(self, process: psutil.Process) -> None:
-        before = process.memory_info().rss
-        while not self._over.wait(0.005):
-            self.rise = max(self.rise, process.memory_info().rss - before)
+
+def _measure(n: int, n_bits: int) -> dict[str, object]:
+    X, y = load("mnist")
+    return measure(np.ascontiguousarray(X[:n]), y[:n], n_bits)
 
 
 def main() -> None:
@@ -130,13 +128,13 @@ def main() -> None:
     parser.add_argument("--yardstick", type=int, default=7500, help="items of the comparison; 0 leaves it out")
     parser.add_argument("--output", default="fit")
     options = parser.parse_args()
-    X, y = load("mnist")
     rows: list[dict[str, object]] = []
     sizes = [int(n) for n in options.items.split(",")]
     for n, bits in [(n, options.bits) for n in sizes] + ([(15000, options.long)] if options.long else []):
-        rows.append(measure(np.ascontiguousarray(X[:n]), y[:n], bits))
+        rows.append(alone(n, bits))
         print(rows[-1], flush=True)
     if options.yardstick:
+        X, y = load("mnist")
         rows.append(yardstick(X[: options.yardstick], y[: options.yardstick], 32))
         print(rows[-1], flush=True)
     write(options.output, " ".join(["python", *sys.argv]), rows)

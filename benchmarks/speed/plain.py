@@ -64,8 +64,9 @@ def fit(X: np.ndarray, y: np.ndarray, n_bits: int, K: int, C: float, max_iter: i
     """The whole fit; returns the share of triplets satisfied."""
     triplets = neighbor_triplets(X, y, K)
     a, p, q = triplets.T
-    deviation = X.std(axis=0)
-    Z = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation * np.sqrt(X.shape[1]), np.inf)
+    span = np.ptp(X, axis=0)
+    Z = (X - X.mean(axis=0)) / np.where(span > 0, span, np.inf)
+    Z /= np.sqrt(np.mean(np.sum(Z**2, axis=1)))
     A, w, u = np.zeros((len(triplets), 0)), np.zeros(0), np.full(len(triplets), 2.0)
     for j in range(n_bits):
         x = price(Z, triplets, u / len(triplets), np.random.default_rng([0, j]), max_iter)

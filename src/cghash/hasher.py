@@ -31,6 +31,7 @@ from .learning.result import FitResult
 from .learning.triplets import TripletSet, from_rows
 
 METHODS = ("refined", "paper")
+MOST_BITS = 65536
 DEFAULT_C = {"l1": 1e-2, "linf": 0.1}
 
 
@@ -57,7 +58,8 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     n_neighbors : int, default=10
         K, how many near and how many far items each item is compared with.
     method : {"refined", "paper"}, default="refined"
-        How hash functions are searched for; "paper" switches every later improvement off.
+        How linear and RBF functions are searched for; "paper" climbs the tanh relaxation from the best of random draws
+        and switches every later improvement off. The triplets are what `sampling` says.
     tol : float, default=1e-6
         A violation up to this counts as optimal.
     time_limit : float, default=None
@@ -143,7 +145,8 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         saved = Checkpoint(self.checkpoint)
         drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
         seed = saved.seed(drawn, fixed=self.random_state is not None)
-        problem = self._problem(X, self._triplets(X, y, triplets, triplet_weights, seed), duplets)
+        pairs = None if duplets is None else check.check_rows(duplets, 2, X.shape[0], "duplets", "two items")
+        problem = self._problem(self._triplets(X, y, triplets, triplet_weights, seed), pairs)
         compared = time.perf_counter()
         problem.family.prepare(X, np.random.default_rng([seed, 2**31]), n_threads(self.n_jobs))
         prepared = time.perf_counter()
@@ -156,7 +159,7 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
 
             # the loop's matrices are small or go through our own kernels: waiting BLAS threads only get in the way
             with threadpool_limits(1, user_api="blas"):
-                result = self._algorithm(problem, seed).run(state, after_column)
+                result = self._algorithm(problem, seed).run(state, after_column, began)
         result.seconds_triplets, result.seconds_family = compared - began, prepared - compared
         result.seconds = time.perf_counter() - began
         self._keep(state, result)
@@ -165,7 +168,7 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def transform(self, X: Any) -> NDArray[np.uint8]:
         """The bits (n, `n_bits_`) of items, as 0 and 1."""
         check_is_fitted(self)
-        return self.functions_.bits(self._validated(X, reset=False)).astype(np.uint8)
+        return self.functions_.bits(self._validated(X, reset=False), n_threads(self.n_jobs)).astype(np.uint8)
 
     def encode(self, X: Any) -> NDArray[np.uint8]:
         """The packed codes of items (n, bytes), eight bits to a byte, little-endian."""
@@ -174,12 +177,12 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def score(self, X: Any, y: Any = None, *, triplets: Any = None, triplet_weights: Any = None) -> float:
         """Share of triplets over X that the learned distance satisfies; triplets as in `fit`."""
         check_is_fitted(self)
-        bits = self.transform(X)
         X = self._validated(X, reset=False)
+        bits = self.functions_.bits(X, n_threads(self.n_jobs))
         comparisons = self._triplets(X, y, triplets, triplet_weights, seed=0)
         columns = Columns(comparisons, LOSSES["hinge"], n_threads(self.n_jobs), self.n_bits_)
         for column in bits.T:
-            columns.append(column.astype(bool))
+            columns.append(column)
         return columns.counts(columns.distances(self.weights_))[0]
 
     def truncate(self, m: int) -> Self:
@@ -213,7 +216,8 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     # How the parts are put together
 
     def _check_parameters(self) -> None:
-        check.check_whole(self.n_bits, 1, "n_bits")
+        if check.check_whole(self.n_bits, 1, "n_bits") > MOST_BITS:
+            raise InvalidInputError(f"n_bits must be at most {MOST_BITS}, got {self.n_bits}")
         check.check_whole(self.n_neighbors, 1, "n_neighbors")
         check.check_choice(self.sampling, supervision.SAMPLINGS, "sampling")
         check.check_choice(self.method, METHODS, "method")
@@ -227,6 +231,7 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         check.check_whole(int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0, "verbose")
         if self.checkpoint is not None and not isinstance(self.checkpoint, str | os.PathLike):
             raise InvalidInputError(f"checkpoint must be a path, got {self.checkpoint!r}")
+        self._family()
         loss_of(self.loss)
         check.check_choice(self.regularizer, REGULARIZERS, "regularizer")
         regularizer_of(self.regularizer, self._resolved_c(), None)
@@ -272,9 +277,8 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             raise InvalidInputError(f"y must have one entry for each of {X.shape[0]} items, got {relevance.shape[0]}")
         return supervision.from_labels(X, relevance, *how)
 
-    def _problem(self, X: Any, triplets: TripletSet, duplets: Any) -> Problem:
-        pairs = None if duplets is None else check.check_rows(duplets, 2, X.shape[0], "duplets", "two items")
-        regularizer = regularizer_of(self.regularizer, self._resolved_c(), pairs)
+    def _problem(self, triplets: TripletSet, duplets: NDArray[np.int64] | None) -> Problem:
+        regularizer = regularizer_of(self.regularizer, self._resolved_c(), duplets)
         return Problem(triplets, loss_of(self.loss), regularizer, self._family())
 
     def _family(self) -> Family:

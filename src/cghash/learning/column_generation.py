@@ -75,22 +75,30 @@ class ColumnGeneration:
     ) -> None:
         self.problem, self.n_bits, self.tol = problem, n_bits, tol
         self.seed, self.time_limit = seed, time_limit
-        self.columns = Columns(problem.triplets, problem.loss, n_threads, n_bits)
+        self.columns = Columns(problem.triplets, problem.loss, n_threads, min(n_bits, 256))
         self.master: Master = master_for(self.columns, problem.regularizer.upper)
         self.pairs = SignedPairs(*self._slots(), problem.triplets.n_items, n_threads)
         self._costs: list[float] = []
         self._bits: set[bytes] = set()
 
-    def run(self, state: State, after_column: Callable[[State], None] | None = None) -> FitResult:
-        """Continue from `state`, which grows column by column, until a reason to stop."""
-        began = time.perf_counter()
+    def run(
+        self, state: State, after_column: Callable[[State], None] | None = None, began: float | None = None
+    ) -> FitResult:
+        """Continue from `state`, which grows column by column, until a reason to stop.
+
+        The time limit counts from `began`, a reading of `time.perf_counter`, by default from now.
+        """
+        began = time.perf_counter() if began is None else began
         final_violation = float("nan")
         solution = self._replay(state)
         try:
             while True:
                 started = time.perf_counter()
+                if state.records and started - began > self.time_limit:
+                    status = "time_limit"
+                    break
                 priced = self._price(solution, state)  # step 1
-                status, new = self._choose(priced, state, began)
+                status, new = self._choose(priced, state)
                 final_violation = self._best_gain(priced) - self.problem.regularizer.flat
                 self._certify(state, solution, priced)
                 if status == "again":
@@ -143,15 +151,13 @@ class ColumnGeneration:
                 return i
         return None
 
-    def _choose(self, priced: Priced, state: State, began: float) -> tuple[str, int | None]:
+    def _choose(self, priced: Priced, state: State) -> tuple[str, int | None]:
         """Decide whether to stop, to solve the master problem more exactly, or which candidate to add."""
         column, fresh = len(state.records), self._fresh(priced)
         if column == 0 and fresh is None:
             raise NothingToLearnError(self._nothing(priced))
         if fresh is not None and column >= self.n_bits:
             return "n_bits", None
-        if column and time.perf_counter() - began > self.time_limit:
-            return "time_limit", None
         if fresh is not None:
             return "add", fresh
         stale = self._best_gain(priced) - self.problem.regularizer.flat > self.tol
@@ -320,9 +326,10 @@ def full_bound(
     found = max(new, priced.max_gain or 0.0)
     if regularizer.bounded:
         within = float(np.sum(np.maximum(gain - cost, 0.0)))  # of the columns so far
-        beyond = max(new, 0.0) if priced.positive_gains is None else max(0.0, priced.positive_gains - within)
+        candidates = sum(max(g, 0.0) for g in priced.gains)
+        beyond = candidates if priced.positive_gains is None else max(0.0, priced.positive_gains - within)
         base = columns.dual_value(solution.w, 1.0) - regularizer.upper * within if smooth else solution.bound
-        return base - regularizer.upper * beyond
+        return max(base - regularizer.upper * beyond, -rest)
     if regularizer.duplet:  # costs differ and may be 0, where no θ helps: weights up to `reach`, as in master.py
         violation = max(found, float(np.max(gain - cost, initial=0.0)))
         base = columns.dual_value(solution.w, 1.0) if smooth else solution.bound

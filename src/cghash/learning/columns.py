@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _kernels
-from .losses import Loss
+from .losses import Loss, kernel_code
 from .triplets import TripletSet
 
 Floats = NDArray[np.float64]
@@ -21,7 +21,7 @@ class Columns:
         self.triplets = triplets
         self.loss = loss
         self.n_threads = n_threads
-        self._code: int | None = getattr(loss, "code", None)
+        self._code = kernel_code(loss)
         self._table = _kernels.PairTable(
             triplets.anchors,
             triplets.near_ptr,
@@ -37,11 +37,6 @@ class Columns:
     @property
     def n_columns(self) -> int:
         return int(self._table.n_columns)
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of the columns' bits."""
-        return int(self._table.n_bytes)
 
     def append(self, bits: NDArray[np.bool_]) -> None:
         """Add the column of a hash function, from its bit of each item (n_items,)."""

@@ -117,6 +117,6 @@ def master_for(columns: Columns, upper: float) -> Master:
     """The solver for a loss and a number of triplets."""
     if getattr(columns.loss, "smooth", True):
         return SmoothMaster(columns, upper)
-    if isinstance(columns.loss, Hinge) and columns.triplets.n_triplets <= LP_TRIPLETS:
+    if type(columns.loss) is Hinge and columns.triplets.n_triplets <= LP_TRIPLETS:
         return LinearProgramMaster(columns, upper)
     return CuttingPlaneMaster(columns, upper)

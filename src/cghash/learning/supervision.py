@@ -113,9 +113,10 @@ def _draw_by_mask(indicator: Any, k: int, rng: np.random.Generator) -> tuple[Int
     n = indicator.shape[0]
     near, far = np.full((n, k), -1, dtype=np.int64), np.full((n, k), -1, dtype=np.int64)
     step = max(1, _BLOCK // n)
+    counts, others = indicator.astype(np.int32), indicator.T.astype(np.int32)
     for first in range(0, n, step):
         rows = np.arange(first, min(first + step, n))
-        shared = indicator[rows].astype(np.int32) @ indicator.T.astype(np.int32)
+        shared = counts[rows] @ others
         relevant = np.asarray(shared.todense() if sp.issparse(shared) else shared) > 0
         keys = rng.random(relevant.shape)
         keys[np.arange(len(rows)), rows] = np.inf

@@ -85,15 +85,14 @@ def from_rows(triplets: Any, n_items: int, weights: Any = None) -> TripletSet:
     return TripletSet(anchors, near, one_each, far, one_each, each / each.sum(), n_items)
 
 
-def from_lists(near: Ints, far: Ints, n_items: int, anchors: Ints | None = None) -> TripletSet:
+def from_lists(near: Ints, far: Ints, n_items: int) -> TripletSet:
     """Product blocks from lists of near (B, K⁺) and far (B, K⁻) items, −1 where a list is shorter.
 
     >>> from_lists(np.array([[1], [0]]), np.array([[2, -1], [2, -1]]), n_items=3).to_rows().tolist()
     [[0, 1, 2], [1, 0, 2]]
     """
-    anchors = np.arange(len(near), dtype=np.int64) if anchors is None else anchors
     useful = np.any(near >= 0, axis=1) & np.any(far >= 0, axis=1)
-    near, far, anchors = near[useful], far[useful], anchors[useful]
+    near, far, anchors = near[useful], far[useful], np.flatnonzero(useful)
     if not len(anchors):
         raise NothingToLearnError("no item has both a near and a far item to compare it with")
     near_ptr, far_ptr = (np.concatenate([[0], np.cumsum(np.sum(x >= 0, axis=1))]) for x in (near, far))

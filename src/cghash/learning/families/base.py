@@ -26,7 +26,7 @@ class Functions(ABC):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def bits(self, X: Any) -> Bits:
+    def bits(self, X: Any, n_threads: int = 1) -> Bits:
         """The bits (n, ℓ) of items X (n, d)."""
 
     @abstractmethod

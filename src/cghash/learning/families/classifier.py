@@ -33,7 +33,7 @@ class ClassifierFunctions(Functions):
     def __len__(self) -> int:
         return len(self.classifiers)
 
-    def bits(self, X: Any) -> Bits:
+    def bits(self, X: Any, n_threads: int = 1) -> Bits:
         out = np.empty((X.shape[0], len(self)), dtype=bool)
         for j, classifier in enumerate(self.classifiers):
             out[:, j] = classifier.predict(X) > 0

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..._kernels import n_threads, project
+from ..._kernels import project
 from ...exceptions import FormatError
 from ..pricing import SignedPairs
 from .arrays import ArrayFunctions
@@ -26,8 +26,8 @@ class LinearFunctions(ArrayFunctions):
     coef: NDArray[np.float64]  # (ℓ, d)
     intercept: NDArray[np.float64]  # (ℓ,)
 
-    def bits(self, X: Any) -> Bits:
-        return projected_bits(X, self.coef, self.intercept)
+    def bits(self, X: Any, n_threads: int = 1) -> Bits:
+        return projected_bits(X, self.coef, self.intercept, n_threads)
 
     def takes(self, n_features: int) -> bool:
         return bool(self.coef.shape[1] == n_features)
@@ -37,11 +37,11 @@ class LinearFunctions(ArrayFunctions):
             raise FormatError("linear functions must have coef (ℓ, d) and intercept (ℓ,)")
 
 
-def projected_bits(X: Any, coef: NDArray[np.float64], intercept: NDArray[np.float64]) -> Bits:
+def projected_bits(X: Any, coef: NDArray[np.float64], intercept: NDArray[np.float64], n_threads: int) -> Bits:
     """[X·coefᵀ + intercept > 0] (n, ℓ), in blocks of rows."""
     out = np.empty((X.shape[0], len(coef)), dtype=bool)
     for rows in rows_in_blocks(X.shape[0]):
-        block = X[rows] @ coef.T if sp.issparse(X) else project(np.ascontiguousarray(X[rows]), coef, n_threads(None))
+        block = X[rows] @ coef.T if sp.issparse(X) else project(np.ascontiguousarray(X[rows]), coef, n_threads)
         out[rows] = block + intercept > 0
     return out
 
@@ -53,7 +53,7 @@ class LinearFamily(Family):
         self.refined = refined
 
     def prepare(self, X: Any, rng: np.random.Generator, n_threads: int) -> None:
-        self.X = X
+        self.X, self.n_threads = X, n_threads
         self.scaler = fit_scaler(X)
         self.pricing = ProjectionPricing(standardized(X, self.scaler, n_threads), self.refined, n_threads=n_threads)
 
@@ -64,7 +64,7 @@ class LinearFamily(Family):
         return ranked(pairs, found, n_evaluations=evaluations, bytes_read=n_bytes)
 
     def training_bits(self, function: Functions) -> Bits:
-        return function.bits(self.X)[:, 0]
+        return function.bits(self.X, self.n_threads)[:, 0]
 
     def _function(self, direction: Direction) -> LinearFunctions:
         coef, intercept = self.scaler.to_input(*direction)

@@ -21,6 +21,8 @@ from .features import Features
 from .minorize import Signs, minorize_maximize, signs
 from .ranks import dense_ranks
 
+_WIDEST = 4096  # features, up to which their Gram matrix is worth its d² numbers
+
 Direction = tuple[NDArray[np.float64], float]  # v (d,), b
 
 
@@ -53,7 +55,7 @@ class ProjectionPricing:
     max_iter: int = 30
     ridge: float = 1.0  # of the mean eigenvalue of ZᵀZ
     n_starts: int = 1
-    n_power: int = 5
+    n_power: int = 8
     n_threads: int = 1
 
     def __post_init__(self) -> None:
@@ -65,11 +67,14 @@ class ProjectionPricing:
         relaxed = RelaxedGain(live, pairs)
         draws = self._draw(rng)
         found = [self._climb(relaxed, self._best(live, pairs, draws))]
-        if self.refined:
+        if self.refined and live.shape[1] > _WIDEST:
+            found.append(self._climb(relaxed, self._best(live, pairs, self._draw(rng))))
+        elif self.refined:
             leading = [self._leading(relaxed, rng) for _ in range(self.n_starts)]
             found.append(self._climb(relaxed, leading[0]))
             for start in leading + found:
                 found = found + self._polish(relaxed, self._signs(live, start))
+        if self.refined:
             found = self._best_thresholds(live, pairs, found, draws[0][:, :4])
         return found, relaxed.n_evaluations, 2 * relaxed.n_evaluations * live.n_bytes
 
@@ -105,8 +110,10 @@ class ProjectionPricing:
     def _leading(self, relaxed: RelaxedGain, rng: np.random.Generator) -> Direction:
         """The leading generalised eigenvector of (ZᵀLZ, ZᵀZ), by power steps from a random one; values of size one."""
         v, b = rng.standard_normal(self.Z.shape[1]), 0.0
+        shift = 2.0 * relaxed.pairs.near_weight()  # makes L convex, so that the largest eigenvalue leads
         for _ in range(self.n_power):
-            v, b = self._regress(relaxed, relaxed.pairs.laplacian(self._values(relaxed.Z, (v, b))))
+            values = self._values(relaxed.Z, (v, b))
+            v, b = self._regress(relaxed, relaxed.pairs.laplacian(values) + shift * values)
         size = float(np.sqrt(np.mean(self._values(relaxed.Z, (v, b)) ** 2))) or 1.0
         return v / size, b / size
 

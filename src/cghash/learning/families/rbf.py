@@ -29,15 +29,15 @@ class RBFFunctions(ArrayFunctions):
     gamma: NDArray[np.float64]  # (1,)
     mean: NDArray[np.float64]  # (m,) of the bumps over the training items, taken away from them
 
-    def bits(self, X: Any) -> Bits:
+    def bits(self, X: Any, n_threads: int = 1) -> Bits:
         out = np.empty((X.shape[0], len(self)), dtype=bool)
         for rows in rows_in_blocks(X.shape[0]):
-            out[rows] = self.bits_of(bumps(X[rows], self.landmarks, float(self.gamma[0]), self.mean))
+            out[rows] = self.bits_of(bumps(X[rows], self.landmarks, float(self.gamma[0]), self.mean), n_threads)
         return out
 
-    def bits_of(self, features: NDArray[np.float32]) -> Bits:
+    def bits_of(self, features: NDArray[np.float32], n_threads: int) -> Bits:
         """The bits (n, ℓ) from centred bumps (n, m)."""
-        return projected_bits(features, self.coef, self.intercept)
+        return projected_bits(features, self.coef, self.intercept, n_threads)
 
     def takes(self, n_features: int) -> bool:
         return bool(self.landmarks.shape[1] == n_features)
@@ -65,12 +65,13 @@ def bumps(X: Any, landmarks: NDArray[np.float64], gamma: float, mean: Any = 0.0)
 
 
 class RBFFamily(Family):
-    """RBF functions over `n_landmarks` training items, the width being the mean squared distance to them."""
+    """RBF functions over `n_landmarks` training items; 1/(2γ) is `width` times the mean squared distance to them."""
 
     def __init__(self, refined: bool, n_landmarks: int = 1000, width: float = 0.5) -> None:
         self.refined, self.n_landmarks, self.width = refined, n_landmarks, width
 
     def prepare(self, X: Any, rng: np.random.Generator, n_threads: int) -> None:
+        self.n_threads = n_threads
         chosen = np.sort(rng.choice(len(X), min(self.n_landmarks, len(X)), replace=False))
         self.landmarks = np.asarray(X[chosen], dtype=np.float64)
         sample = X[np.sort(rng.choice(len(X), min(2000, len(X)), replace=False))]
@@ -94,7 +95,7 @@ class RBFFamily(Family):
 
     def training_bits(self, function: Functions) -> Bits:
         assert isinstance(function, RBFFunctions)
-        return function.bits_of(self.bumps)[:, 0]
+        return function.bits_of(self.bumps, self.n_threads)[:, 0]
 
     def _function(self, v: NDArray[np.float64], b: float) -> RBFFunctions:
         return RBFFunctions(v[None, :] / self.size, np.array([b]), self.landmarks, np.array([self.gamma]), self.mean)

@@ -24,7 +24,7 @@ class StumpFunctions(ArrayFunctions):
     feature: NDArray[np.int64]  # (ℓ,)
     threshold: NDArray[np.float64]  # (ℓ,)
 
-    def bits(self, X: Any) -> Bits:
+    def bits(self, X: Any, n_threads: int = 1) -> Bits:
         return np.asarray(X[:, self.feature] > self.threshold)
 
     def takes(self, n_features: int) -> bool:

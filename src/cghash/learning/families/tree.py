@@ -32,7 +32,7 @@ class TreeFunctions(ArrayFunctions):
     right: NDArray[np.int32]  # (ℓ, nodes)
     answer: NDArray[np.uint8]  # (ℓ, nodes)
 
-    def bits(self, X: Any) -> Bits:
+    def bits(self, X: Any, n_threads: int = 1) -> Bits:
         out = np.empty((X.shape[0], len(self)), dtype=bool)
         rows = np.arange(X.shape[0])
         for j in range(len(self)):
