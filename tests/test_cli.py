@@ -417,7 +417,7 @@ def test_other_errors_exit_with_1(data, tmp_path, monkeypatch):
 def test_missing_packages_exit_with_1(data, tmp_path, monkeypatch):
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert "pip install 'cghash[parquet]'" in refused("encode", data / "model", tmp_path / "x.parquet", code=1)
+    assert 'pip install "cghash[parquet]"' in refused("encode", data / "model", tmp_path / "x.parquet", code=1)
 
 
 def test_debug_shows_the_trace(data):
