@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cghash.exceptions import FormatError, InvalidInputError, MissingDependencyError
-from cghash.reading import read_duplets, read_items, read_labels, read_triplets
+from cghash.reading import alike_labels, read_duplets, read_items, read_labels, read_triplets
 from cghash.reading.text import is_header
 
 pa = pytest.importorskip("pyarrow")
@@ -127,6 +127,11 @@ def test_csv_header_is_detected(write, text, names):
         (["", "0", "1", "2", "3"], ["0", "5", "5", "5", "5"], True),
         (["0", "1", "kind"], ["5.0", "6.0", "1"], True),
         (["1.0", ""], ["2.0", "3.0"], False),
+        (["1.0", "NA", "3.0"], ["2.0", "3.0", "4.0"], False),
+        (["0", "1", "?"], ["2.0", "3.0", "4.0"], False),
+        (["NA", "NA"], ["2.0", "3.0"], False),
+        (["K", "NA"], ["2.0", "3.0"], True),
+        (["0", "1", "2", "3", "kind"], ["5", "5", "5", "5", "cat"], True),
         (["1"], None, False),
     ],
 )
@@ -142,6 +147,43 @@ def test_csv_columns_by_number_without_a_header(write):
     items = read_items(write("x.csv", "cat,1.5,2.0\ndog,3.0,-4.25\n"), label_column="0")
     assert items.labels.tolist() == ["cat", "dog"]
     np.testing.assert_array_equal(items.X, X[:2])
+
+
+@pytest.mark.parametrize(
+    ("asked", "X", "labels", "ids"),
+    [
+        ({"label_column": "0"}, [[2, 1, 1], [3, 4, 0]], [0, 1], None),
+        ({"label_column": "3", "id_column": "0"}, [[2, 1], [3, 4]], [1, 0], ["0", "1"]),
+        ({"label_column": "0", "features": ["a", "b", "c"]}, [[2, 1, 1], [3, 4, 0]], [0, 1], None),
+    ],
+)
+def test_csv_columns_by_number_where_cells_are_such_numbers(write, asked, X, labels, ids):
+    items = read_items(write("x.csv", "0,2,1,1\n1,3,4,0\n"), **asked)
+    assert items.X.tolist() == X
+    assert items.labels.tolist() == labels
+    assert (None if items.ids is None else items.ids.tolist()) == ids
+    assert items.names is None
+
+
+def test_csv_columns_whose_names_are_numbers(write):
+    years = read_items(write("x.csv", "1990,1991\n1,2\n"), label_column="1991")
+    assert (years.names, years.X.tolist(), years.labels.tolist()) == (["1990"], [[1]], [2])
+    assert read_items(write("x.csv", "0,1\n5,6\n"), features=["0", "1"]).X.tolist() == [[5, 6]]
+
+
+def test_csv_first_item_with_a_missing_value_is_not_dropped(write):
+    with pytest.raises(InvalidInputError, match="line 1, column '1': must be a number, got 'NA'"):
+        read_items(write("x.csv", "1.0,NA,3.0\n2,3,4\n"))
+    words = read_items(write("x.csv", "1.0,NA,3.0\n2,good,4\n"))
+    assert (words.ignored, words.X.tolist()) == (["1"], [[1, 3], [2, 4]])
+
+
+def test_labels_of_two_files_are_compared_alike(write):
+    padded = read_labels(write("a.csv", "01\n02\n"), 2, as_written=True)
+    words = read_labels(write("b.csv", "01\n1b\n"), 2, as_written=True)
+    assert [part.tolist() for part in alike_labels(padded, words)] == [["01", "02"], ["01", "1b"]]
+    assert [part.tolist() for part in alike_labels(padded, np.array([1, 2]))] == [[1, 2], [1, 2]]
+    assert [part.tolist() for part in alike_labels(np.array([1.0]), np.array(["1", "b"]))] == [["1"], ["1", "b"]]
 
 
 def test_csv_columns_in_the_order_of_the_model(write):
@@ -200,7 +242,7 @@ def test_parquet_missing_numbers_are_named(tmp_path):
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     path = table(tmp_path / "x.parquet", a=[1.0])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingDependencyError, match=re.escape("pip install 'cghash[parquet]'")):
+    with pytest.raises(MissingDependencyError, match=re.escape('pip install "cghash[parquet]"')):
         read_items(path)
 
 

@@ -51,9 +51,9 @@ def load_model(cls: type, path: str | os.PathLike[str]) -> Any:
             raise FormatError(f"it names {len(about['feature_names_in'])} of its {model.n_features_in_} features")
         if len(result.columns) != len(functions) or result.status not in STATUSES:
             raise FormatError("its result is of another fit")
+        model._keep(State(functions, weights, result.columns), result, quiet=True)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FormatError(f"{path} is a cghash model, but its parts do not fit together: {error}") from error
-    model._keep(State(functions, weights, result.columns), result, quiet=True)
     return model
 
 

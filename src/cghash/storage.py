@@ -10,8 +10,9 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import math
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,10 @@ from .exceptions import FormatError
 Arrays = dict[str, NDArray[Any]]
 
 KEY, CHECKSUM = "cghash", "checksum"
+
+_MEASURED = ("result", "records")  # where a number may be nan
+_NUMBERS = (*_MEASURED, "parameters")  # where it may be infinite
+_INFINITY = "Infinity"
 
 
 @contextmanager
@@ -40,16 +45,16 @@ def written_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         return
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "No such folder", os.fspath(target.parent))
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    name = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
+    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
         os.replace(name, target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        name.unlink(missing_ok=True)
         raise
 
 
@@ -75,7 +80,7 @@ def save(
     from safetensors.numpy import save as to_bytes
 
     plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    header = json.dumps({"format": kind, "version": version, **about})
+    header = json.dumps(_strict({"format": kind, "version": version, **about}), allow_nan=False)
     write_atomically(path, to_bytes(plain, metadata={KEY: header, CHECKSUM: checksum(header, plain)}))
 
 
@@ -89,7 +94,33 @@ def load(path: str | os.PathLike[str], kind: str, version: int) -> tuple[Arrays,
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     if metadata.get(CHECKSUM) != checksum(metadata[KEY], arrays):
         raise FormatError(f"{path} is damaged: its checksum does not match its content")
-    return arrays, header
+    try:
+        numbers = {name: _lenient(header[name], name in _MEASURED) for name in _NUMBERS if name in header}
+    except RecursionError as error:
+        raise FormatError(f"{path} is damaged: its description is nested too deeply") from error
+    return arrays, header | numbers
+
+
+def _strict(value: Any) -> Any:
+    """The same without what JSON cannot say: nan becomes null, an infinity a string."""
+    if isinstance(value, dict):
+        return {name: _strict(v) for name, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else _INFINITY if value > 0 else f"-{_INFINITY}"
+    return value
+
+
+def _lenient(value: Any, measured: bool) -> Any:
+    """The inverse of `_strict`; null is nan among what was measured, and None elsewhere."""
+    if isinstance(value, dict):
+        return {name: _lenient(v, measured) for name, v in value.items()}
+    if isinstance(value, list):
+        return [_lenient(v, measured) for v in value]
+    if value in (_INFINITY, f"-{_INFINITY}"):
+        return float(value)
+    return math.nan if measured and value is None else value
 
 
 @contextmanager
@@ -146,9 +177,3 @@ def digest(arrays: Iterable[NDArray[Any]]) -> str:
         for first in range(0, len(rows), step):
             total.update(np.ascontiguousarray(rows[first : first + step]).data)
     return total.hexdigest()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

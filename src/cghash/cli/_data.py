@@ -24,16 +24,24 @@ class Labelled:
     def __post_init__(self) -> None:
         if self.labels is not None and self.label_column is not None:
             raise click.UsageError("--labels and --label-column cannot go together")
-        if self.items == "-" == self.labels:
-            raise click.UsageError("items and labels cannot both be standard input")
 
-    def read(self, features: Any = None) -> Items:
+    def read(self, features: Any = None, as_written: bool = False) -> Items:
+        """The items; labels as they are written are for comparing with those of another file."""
         from ..reading import read_items, read_labels
 
-        items = read_items(self.items, label_column=self.label_column, id_column=self.id_column, features=features)
+        columns = {"label_column": self.label_column, "id_column": self.id_column}
+        items = read_items(self.items, **columns, features=features, as_written=as_written)
         if self.labels is not None:
-            items.labels = read_labels(self.labels, len(items.X))
+            items.labels = read_labels(self.labels, len(items.X), as_written)
         return items
+
+
+def check_standard_input(**paths: str | None) -> None:
+    """Refuse `-` for several files; their names are those of the parameters."""
+    asking = [name for name, path in paths.items() if path == "-"]
+    if len(asking) > 1:
+        said = [name.upper() if name == "items" else f"--{name.replace('_', '-')}" for name in asking]
+        raise click.UsageError(f"standard input can be read only once, got '-' for {' and '.join(said)}")
 
 
 def load_model(path: str) -> CGHash:
@@ -46,6 +54,13 @@ def load_model(path: str) -> CGHash:
     return CGHash.load(path)
 
 
+def truncated(model: CGHash, n_bits: int) -> CGHash:
+    """The model's first bits."""
+    if not 1 <= n_bits <= model.n_bits_:
+        raise click.UsageError(f"--n-bits must be from 1 to {model.n_bits_}, the bits of the model, got {n_bits}")
+    return model.truncate(n_bits)
+
+
 def feature_names(model: CGHash) -> list[str] | None:
     """The names of the columns that a model was fitted on, where it knows them."""
     return list(getattr(model, "feature_names_in_", [])) or None
@@ -54,6 +69,14 @@ def feature_names(model: CGHash) -> list[str] | None:
 def say(words: str, quiet: bool = False) -> None:
     if not quiet:
         click.echo(f"cghash: {words}", err=True)
+
+
+def say_features(items: Items, quiet: bool = False) -> None:
+    """Tell which columns are features: a label among them is seen here, and nowhere else."""
+    if items.names:
+        first, last = items.names[0], items.names[-1]
+        named = first if len(items.names) == 1 else f"{first} {'…' if len(items.names) > 2 else 'and'} {last}"
+        say(f"features: {len(items.names)} column{'s'[: len(items.names) > 1]} ({named})", quiet)
 
 
 def say_ignored(items: Items, quiet: bool = False) -> None:

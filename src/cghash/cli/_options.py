@@ -36,6 +36,13 @@ def output_path(context: click.Context, parameter: click.Parameter, value: str) 
     return value
 
 
+def model_path(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """The same for a model, which is always a file."""
+    if value == "-":
+        raise click.BadParameter("a model is not written to standard output: name a file", context, parameter)
+    return output_path(context, parameter, value)
+
+
 def whole_numbers(context: click.Context, parameter: click.Parameter, value: str | None) -> list[int] | None:
     """A list such as 16,32,64."""
     if value is None:

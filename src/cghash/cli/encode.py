@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from ._data import Labelled, feature_names, load_model, say, say_ignored
+from ._data import Labelled, feature_names, load_model, say, say_ignored, truncated
 from ._options import id_column_option, label_column_option, output_path, quiet_option
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def encode(
     _check_output(output, kind, bits)
     hasher = load_model(model)
     if n_bits is not None:
-        hasher = hasher.truncate(n_bits)
+        hasher = truncated(hasher, n_bits)
     read = Labelled(items, None, label_column, id_column).read(feature_names(hasher))
     say_ignored(read, quiet)
     width = hasher.n_bits_ if bits else -(-hasher.n_bits_ // 8)

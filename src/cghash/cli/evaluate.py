@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._data import Labelled, feature_names, load_model, say, say_ignored
+from ._data import Labelled, check_standard_input, feature_names, load_model, say, say_ignored, truncated
 from ._options import (
     id_column_option,
     json_option,
@@ -36,11 +37,22 @@ class _Ranked:
     k: int
 
     def criteria(self, model: CGHash) -> dict[str, float]:
+        from ..exceptions import InvalidInputError
         from ..lab.criteria import evaluate
 
         m = model.n_bits_
         labels = self.query_labels, self.database_labels
-        return evaluate(self.queries[:, :m], self.database[:, :m], model.weights_, *labels, top=self.top, k=self.k)
+        found = evaluate(self.queries[:, :m], self.database[:, :m], model.weights_, *labels, top=self.top, k=self.k)
+        if math.isnan(found["map"]):
+            raise InvalidInputError(
+                "no query has a relevant item in the database: no label of the queries is among the database's"
+                + self._examples()
+            )
+        return found
+
+    def _examples(self) -> str:
+        ours, theirs = self.query_labels, self.database_labels
+        return f" (such as {ours[0].item()!r} and {theirs[0].item()!r})" if ours.ndim == theirs.ndim == 1 else ""
 
 
 @click.command()
@@ -85,8 +97,8 @@ def evaluate(
     With labels: mean average precision, share of relevant items among the top 50, and error of a vote of the 3 nearest.
     The items are the queries, and --database is ranked for each of them. Without --database the items are split at
     random, class by class, into queries and database, so that no query finds itself. Use items that the model was not
-    fitted on. With triplets: the share of them that the learned distance satisfies. Ties count with their expected
-    value.
+    fitted on. Ties in a ranking count with their expected value. With triplets: the share of them that the learned
+    distance satisfies; a tie is not satisfied.
 
     \b
     Examples:
@@ -97,16 +109,21 @@ def evaluate(
     """
     if database is None and database_labels is not None:
         raise click.UsageError("--database-labels needs --database")
+    check_standard_input(
+        items=items, labels=labels, database=database, database_labels=database_labels, triplets=triplets
+    )
     hasher = load_model(model)
-    shorter = [hasher.truncate(m) for m in n_bits] if n_bits else [hasher]
+    shorter = [truncated(hasher, m) for m in n_bits] if n_bits else [hasher]
     names = feature_names(hasher)
-    read = Labelled(items, labels, label_column, id_column).read(names)
+    read = Labelled(items, labels, label_column, id_column).read(names, as_written=True)
     say_ignored(read)
     if read.labels is None and triplets is None:
         raise click.UsageError("there is nothing to measure with: give --labels, --label-column or --triplets")
     other = None
     if database is not None:
-        other = Labelled(database, database_labels, None if database_labels else label_column).read(names)
+        column = None if database_labels else label_column
+        other = Labelled(database, database_labels, column, id_column).read(names, as_written=True)
+        say_ignored(other)
     ranked = _ranked(hasher, read, other, (split, seed), top, neighbors) if read.labels is not None else None
     comparisons = _comparisons(triplets, read)
     _show(model, ranked, [_measured(short, ranked, read, comparisons) for short in shorter], as_json)
@@ -119,12 +136,12 @@ def _ranked(model: CGHash, items: Items, database: Items | None, split: tuple[fl
 
 
 def _asked_of(model: CGHash, queries: Items, database: Items, top: int, k: int) -> _Ranked:
+    from ..reading import alike_labels
+
     if database.labels is None:
         raise click.UsageError("the database needs labels: give --database-labels or --label-column")
-    ours, theirs = queries.labels, database.labels
-    assert ours is not None
-    if (ours.dtype.kind in "US") != (theirs.dtype.kind in "US"):
-        ours, theirs = ours.astype(str), theirs.astype(str)
+    assert queries.labels is not None
+    ours, theirs = alike_labels(queries.labels, database.labels)
     bits = model.transform(queries.X), model.transform(database.X)
     return _Ranked(*bits, ours, theirs, min(top, len(theirs)), min(k, len(theirs)))
 
@@ -134,9 +151,10 @@ def _split(model: CGHash, items: Items, share: float, seed: int, top: int, k: in
     import numpy as np
 
     from ..exceptions import InvalidInputError
+    from ..reading import plain_labels
 
-    labels = items.labels
-    assert labels is not None
+    assert items.labels is not None
+    labels = plain_labels(items.labels)
     classes = np.unique(labels, return_inverse=True)[1] if labels.ndim == 1 else np.zeros(len(labels), dtype=np.int64)
     is_query = np.zeros(len(labels), dtype=bool)
     rng = np.random.default_rng(seed)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._data import Labelled, say, say_ignored
+from ._data import Labelled, check_standard_input, say, say_features, say_ignored
 from ._errors import INTERRUPTED
 from ._options import (
     id_column_option,
     label_column_option,
     labels_option,
-    output_path,
+    model_path,
     quiet_option,
     triplets_option,
 )
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--duplets", metavar="FILE", help="Pairs that should get near codes: columns first, second, or any two.")
 @id_column_option
 @click.option(
-    "-o", "--output", required=True, metavar="MODEL", callback=output_path, help="Model file to write; replaced."
+    "-o", "--output", required=True, metavar="MODEL", callback=model_path, help="Model file to write; replaced."
 )
 @estimator_options
 @quiet_option
@@ -65,7 +65,9 @@ def fit(
     """
     if labels is not None and triplets is not None:
         raise click.UsageError("--labels and --triplets cannot go together: labels make triplets of their own")
+    check_standard_input(items=items, labels=labels, triplets=triplets, duplets=duplets)
     given_items = Labelled(items, labels, label_column, id_column).read()
+    say_features(given_items, quiet)
     say_ignored(given_items, quiet)
     from ..hasher import CGHash
 
@@ -90,8 +92,9 @@ def _supervision(
     told: dict[str, Any] = {}
     if triplets is not None:
         told["triplets"], told["triplet_weights"] = read_triplets(triplets, n, items.ids)
-        if label_column is not None:
-            say(f"labels of column {label_column!r} are not used: the triplets decide", quiet)
+        if items.labels is not None:
+            home = "in array 'y'" if label_column is None else f"of column {label_column!r}"
+            say(f"labels {home} are not used: the triplets decide", quiet)
     elif items.labels is not None:
         told["y"] = items.labels
     else:

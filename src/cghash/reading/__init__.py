@@ -16,6 +16,6 @@ from __future__ import annotations
 
 from .comparisons import read_duplets, read_triplets
 from .items import Items, read_items
-from .labels import read_labels
+from .labels import alike_labels, plain_labels, read_labels
 
-__all__ = ["Items", "read_duplets", "read_items", "read_labels", "read_triplets"]
+__all__ = ["Items", "alike_labels", "plain_labels", "read_duplets", "read_items", "read_labels", "read_triplets"]

@@ -46,7 +46,8 @@ def read_columns(source: Source) -> dict[str, Array]:
         import pyarrow.parquet as parquet
     except ImportError as error:
         raise MissingDependencyError(
-            f"{source.name}: reading .parquet needs pyarrow; install it with: pip install 'cghash[parquet]'"
+            f'{source.name}: reading .parquet needs pyarrow: pip install "cghash[parquet]" '
+            '(in a checkout: pip install ".[parquet]")'
         ) from error
     try:
         with source.binary() as file:

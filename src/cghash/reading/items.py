@@ -6,7 +6,7 @@ import os
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ..exceptions import InvalidInputError
 from .arrays import read_array, read_arrays, read_columns
-from .labels import plain_labels
+from .labels import plain_labels, written_labels
 from .sources import Source, source_of
-from .text import TextTable, is_number, read_rows, shortened
+from .text import Row, TextTable, is_missing, is_number, read_rows, shortened
 
 Array = NDArray[Any]
 
@@ -42,10 +42,14 @@ class _Asked:
     label: str | None
     id: str | None
     features: Sequence[str] | None  # names that a model was fitted on
+    as_written: bool  # labels
 
     @property
     def beside(self) -> tuple[str, ...]:
         return tuple(name for name in (self.label, self.id) if name is not None)
+
+    def labels(self, found: Array) -> Array:
+        return written_labels(found) if self.as_written else plain_labels(found)
 
 
 def read_items(
@@ -54,6 +58,7 @@ def read_items(
     label_column: str | None = None,
     id_column: str | None = None,
     features: Sequence[str] | None = None,
+    as_written: bool = False,
 ) -> Items:
     """Read items from a file, or from standard input for `-`.
 
@@ -64,9 +69,10 @@ def read_items(
     label_column, id_column : names of columns (arrays of an .npz) that are not features; the number of the column,
         from 0, where a .csv has no header
     features : names of the features to take, in this order, where the file has names
+    as_written : whether labels stay as they are written, for `alike_labels`, and do not become numbers where all are
     """
     source = source_of(path)
-    asked = _Asked(label_column, id_column, features)
+    asked = _Asked(label_column, id_column, features, as_written)
     readers = {"npy": _from_npy, "npz": _from_npz, "csv": _from_csv, "parquet": _from_parquet}
     if source.kind not in readers:
         raise InvalidInputError(f"{source.name} must be .npy, .npz, .csv or .parquet to hold items")
@@ -90,7 +96,7 @@ def _from_npz(source: Source, asked: _Asked) -> Items:
     chosen = "X" if "X" in arrays else left[0]
     X = arrays[chosen]
     labels = beside[0] if asked.label is not None else arrays.get("y")
-    items = Items(source.name, X, labels=None if labels is None else plain_labels(labels))
+    items = Items(source.name, X, labels=None if labels is None else asked.labels(labels))
     items.ids = beside[-1] if asked.id is not None else None
     items.ignored = [name for name in left if name != chosen]
     for name, values in (*zip(asked.beside, beside, strict=True), ("y", items.labels)):
@@ -113,7 +119,7 @@ def _from_parquet(source: Source, asked: _Asked) -> Items:
     names = [n for name in chosen for n in _expanded(name, columns[name])]
     X = np.column_stack([columns[name] for name in chosen])
     items = Items(source.name, X, names)
-    items.labels = plain_labels(beside[asked.label]) if asked.label is not None else None
+    items.labels = asked.labels(beside[asked.label]) if asked.label is not None else None
     items.ids = beside[asked.id] if asked.id is not None else None
     items.ignored = [name for name in columns if name not in chosen and name not in beside]
     _check_finite(X, names, lambda row: f"{source.name}, row {row}")
@@ -121,38 +127,38 @@ def _from_parquet(source: Source, asked: _Asked) -> Items:
 
 
 def _from_csv(source: Source, asked: _Asked) -> Items:
-    table = read_rows(source, (*asked.beside, *(asked.features or ())), counted=True)
+    table = read_rows(source, asked.beside, asked.features or (), counted=True)
     places = {name: _place(table, name) for name in asked.beside}
-    first = next(table.rows, None)
-    if first is None:
+    ahead = list(islice(table.rows, 2))
+    if not ahead:
         raise InvalidInputError(f"{source.name} must hold items, got only a header")
     numeric = [
         name
-        for name, cell in zip(table.names, first[1], strict=True)
-        if name not in places and _named(name) and (is_number(cell) or not cell.strip())
+        for name, *cells in zip(table.names, *(cells for _, cells in ahead), strict=True)
+        if name not in places and _named(name) and _holds_numbers(cells)
     ]
     chosen = _chosen(numeric, table.names, asked, source, named=table.header is not None)
     if not chosen:
         raise InvalidInputError(f"{source.name} must hold a column of numbers, got {_listed(table.names)}")
     _check_unique(table)
     wanted = [table.names.index(name) for name in chosen]
-    numbers, beside, lines = _cells(table, first, wanted, list(places.values()))
+    numbers, beside, lines = _cells(table, ahead, wanted, list(places.values()))
     X = np.frombuffer(numbers, dtype=np.float64).reshape(-1, len(wanted))
     _check_finite(X, chosen, lambda row: source.at(lines[row]))
     items = Items(source.name, X, chosen if table.header is not None else None)
-    items.labels = plain_labels(np.array(beside[0])) if asked.label is not None else None
+    items.labels = asked.labels(np.array(beside[0])) if asked.label is not None else None
     items.ids = np.array(beside[-1]) if asked.id is not None else None
     items.ignored = [name for name in table.names if name not in chosen and name not in places]
     return items
 
 
 def _cells(
-    table: TextTable, first: tuple[int, list[str]], wanted: list[int], beside: list[int]
+    table: TextTable, ahead: list[Row], wanted: list[int], beside: list[int]
 ) -> tuple[array[float], list[list[str]], array[int]]:
     """The numbers of the wanted columns, row after row; the words of the columns beside; the lines' numbers."""
     numbers, lines = array("d"), array("q")
     words: list[list[str]] = [[] for _ in beside]
-    for line, cells in chain([first], table.rows):
+    for line, cells in chain(ahead, table.rows):
         try:
             numbers.extend([float(cells[i]) for i in wanted])
         except ValueError as error:
@@ -165,6 +171,12 @@ def _cells(
             found.append(cells[i].strip())
         lines.append(line)
     return numbers, words, lines
+
+
+def _holds_numbers(cells: list[str]) -> bool:
+    """Whether the first cells of a column are of a feature; a missing value above a number is, and is refused later."""
+    first = cells[0]
+    return is_number(first) or not first.strip() or (is_missing(first) and is_number(cells[-1]))
 
 
 def _not_a_number(table: TextTable, line: int, cells: list[str], wanted: list[int]) -> InvalidInputError:

@@ -16,13 +16,14 @@ from .text import read_rows
 Array = NDArray[Any]
 
 
-def read_labels(path: str | os.PathLike[str], n_items: int) -> Array:
+def read_labels(path: str | os.PathLike[str], n_items: int, as_written: bool = False) -> Array:
     """Read labels (n,), or an indicator matrix (n, L) from .npy or .npz.
 
     Parameters
     ----------
     path : .npy, .npz (array y, or the only one), or .csv, .txt or .parquet of one column
     n_items : how many there must be; it also tells whether a column of words has a header
+    as_written : whether they stay as they are written, for `alike_labels`, and do not become numbers where all are
     """
     source = source_of(path)
     readers = {"npy": read_array, "npz": _from_npz, "parquet": _from_parquet}
@@ -36,7 +37,7 @@ def read_labels(path: str | os.PathLike[str], n_items: int) -> Array:
         raise InvalidInputError(
             f"{source.name} must hold one label for each of {n_items} items, got shape {labels.shape}"
         )
-    return plain_labels(labels)
+    return written_labels(labels) if as_written else plain_labels(labels)
 
 
 def plain_labels(labels: Array) -> Array:
@@ -45,13 +46,9 @@ def plain_labels(labels: Array) -> Array:
     >>> plain_labels(np.array(["1", "2"])), plain_labels(np.array(["1", "b"], dtype=object))
     (array([1, 2]), array(['1', 'b'], dtype='<U1'))
     """
-    if labels.dtype.kind in "buif":
-        return labels
-    if labels.dtype.kind == "O":
-        missing = [i for i, label in enumerate(labels) if label is None or label != label]
-        if missing:
-            raise InvalidInputError(f"labels must not be missing, got {labels[missing[0]]!r} in row {missing[0]}")
-    words = labels.astype(str)
+    words = written_labels(labels)
+    if words.dtype.kind in "buif":
+        return words
     for kind in (np.int64, np.float64):
         try:
             numbers: Array = words.astype(kind)
@@ -60,6 +57,35 @@ def plain_labels(labels: Array) -> Array:
         if np.isfinite(numbers).all():
             return numbers
     return words
+
+
+def written_labels(labels: Array) -> Array:
+    """Labels as the file has them: numbers, or strings."""
+    if labels.dtype.kind in "buif":
+        return labels
+    if labels.dtype.kind == "O":
+        missing = [i for i, label in enumerate(labels) if label is None or label != label]
+        if missing:
+            raise InvalidInputError(f"labels must not be missing, got {labels[missing[0]]!r} in row {missing[0]}")
+    return labels.astype(str)
+
+
+def alike_labels(first: Array, second: Array) -> tuple[Array, Array]:
+    """Labels of two files, as they are written, made comparable: numbers where both are, else both as strings.
+
+    >>> alike_labels(np.array(["01", "02"]), np.array(["01", "b"]))
+    (array(['01', '02'], dtype='<U2'), array(['01', 'b'], dtype='<U2'))
+    """
+    plain = plain_labels(first), plain_labels(second)
+    if all(labels.dtype.kind in "buif" for labels in plain):
+        return plain
+    return _words(first), _words(second)
+
+
+def _words(labels: Array) -> Array:
+    if labels.dtype.kind == "f" and np.all(labels == np.floor(labels)):
+        labels = labels.astype(np.int64)  # 1.0 is written 1 elsewhere
+    return labels.astype(str)
 
 
 def _from_npz(source: Source) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
@@ -13,6 +13,8 @@ from ..exceptions import FormatError, InvalidInputError
 from .sources import Source
 
 Row = tuple[int, list[str]]  # the line's number, from 1, and its cells
+
+_MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "missing", "?", "-", "."}
 
 
 @dataclass
@@ -30,12 +32,16 @@ class TextTable:
         return self.header if self.header is not None else [str(i) for i in range(self.width)]
 
 
-def read_rows(source: Source, wanted: tuple[str, ...] = (), counted: bool = False) -> TextTable:
+def read_rows(
+    source: Source, wanted: Sequence[str] = (), features: Sequence[str] = (), counted: bool = False
+) -> TextTable:
     """Open a .csv file and find out whether its first line is a header.
 
     Parameters
     ----------
-    wanted : names of columns that make the first line a header when one of them is there
+    wanted : names of columns that make the first line a header when one of them is there; one that can be the number
+        of a column does not
+    features : the same; all of them together do, in a line that counts its columns
     counted : whether 0, 1, 2, … in the first line is a header, which some programs write
     """
     rows = _csv_rows(source)
@@ -44,26 +50,39 @@ def read_rows(source: Source, wanted: tuple[str, ...] = (), counted: bool = Fals
         raise InvalidInputError(f"{source.name} must hold rows, got an empty file")
     first = ahead[0][1]
     second = ahead[1][1] if len(ahead) > 1 else None
-    named = bool(set(wanted) & set(first)) or is_header(first, second, counted)
-    header = [cell.strip() for cell in first] if named else None
+    cells = [cell.strip() for cell in first]
+    named = _names_one(cells, wanted, features) or is_header(first, second, counted)
+    header = cells if named else None
     return TextTable(source, header, chain(ahead[1:] if named else ahead, rows), len(first))
 
 
 def is_header(first: list[str], second: list[str] | None, counted: bool = False) -> bool:
-    """Whether a first line names columns: no number in it, a word above a number, or a count of columns.
+    """Whether a first line names columns: no number in it, or none but a count of the columns.
 
-    >>> is_header(["height", "2"], ["1.5", "3"]), is_header(["cat", "2"], ["dog", "3"])
+    >>> is_header(["height", "width"], ["1.5", "3"]), is_header(["1.5", "NA"], ["2", "3"])
     (True, False)
     """
-    words = [not is_number(cell) for cell in first]
-    if all(words) and any(cell.strip() for cell in first):
+    numbers = [cell.strip() for cell in first if is_number(cell)]
+    words = [cell.strip() for cell in first if not is_number(cell)]
+    if not numbers:
+        return not all(map(is_missing, words))
+    if not counted or not _is_count(numbers) or any(word and is_missing(word) for word in words):
+        return False
+    above = zip(first, second or [], strict=False)
+    word_above_number = any(not is_number(a) and a.strip() and is_number(b) for a, b in above)
+    return len(numbers) > 3 or (len(numbers) > 1 and word_above_number)
+
+
+def _names_one(first: list[str], wanted: Sequence[str], features: Sequence[str]) -> bool:
+    """Whether a line holds a name that was asked for, and not just the number of a column."""
+    found = {name for name in (*wanted, *features) if name in first}
+    if any(not name.isdecimal() or int(name) >= len(first) for name in found):
         return True
-    if second is not None and len(second) == len(first):
-        above = zip(first, words, second, strict=True)
-        if any(word and cell.strip() and is_number(below) for cell, word, below in above):
-            return True
-    numbers = first[1:] if first[0].strip() == "" else first
-    return counted and len(numbers) > 3 and numbers == [str(i) for i in range(len(numbers))]
+    return bool(features) and set(features) <= found and _is_count([cell for cell in first if is_number(cell)])
+
+
+def _is_count(cells: list[str]) -> bool:
+    return cells == [str(i) for i in range(len(cells))]
 
 
 def is_number(cell: str) -> bool:
@@ -72,6 +91,11 @@ def is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell says that there is no value."""
+    return cell.strip().lower() in _MISSING
 
 
 def read_objects(source: Source) -> Iterator[tuple[int, Any]]:
