@@ -392,3 +392,30 @@ def test_more_bits_than_can_be_learned_warns_and_keeps_those_found():
     assert 1 <= model.n_bits_ <= 7  # as many stumps as gaps
     assert model.result_.status == "optimal"
     assert model.transform(line).shape == (8, model.n_bits_)
+
+
+def test_sparse_items_with_more_features_than_a_gram_matrix_should_have():
+    rng = np.random.default_rng(0)
+    X = sp.random(60, 20_000, density=0.01, random_state=0, format="csr")
+    y = rng.integers(0, 2, 60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewerBitsWarning)  # so many features part two classes with one bit
+        model = CGHash(4, random_state=0, sampling="classes").fit(X, y)
+    assert model.score(X, y) > 0.9
+
+
+def test_bound_under_linf_stays_between_the_least_loss_and_the_objective():
+    X, y = load_digits(return_X_y=True)
+    for family in ("stump", "linear"):
+        result = CGHash(5, regularizer="linf", hash_function=family, random_state=0).fit(X[:200], y[:200]).result_
+        assert np.all(result.history["bound"] >= 0)
+        assert np.all(result.history["bound"] <= result.history["objective"])
+
+
+def test_time_limit_counts_from_the_call_and_more_bits_than_fit_a_code_are_refused(monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    ticks = iter(range(0, 10_000, 10))
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(ticks)))  # every look at the clock is ten seconds later
+    assert CGHash(20, time_limit=1, random_state=0).fit(X[:100], y[:100]).n_bits_ == 1
+    with pytest.raises(InvalidInputError, match="n_bits must be at most"):
+        CGHash(100_000).fit(X[:100], y[:100])

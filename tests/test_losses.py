@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from cghash.exceptions import InvalidInputError
+from cghash.learning.columns import Columns
 from cghash.learning.losses import LOSSES, Exponential, Hinge, Logistic, Loss, SquaredHinge, loss_of
+from cghash.learning.triplets import from_rows
 
 
 @pytest.mark.parametrize(
@@ -80,3 +82,23 @@ class WithoutConjugate:
 def test_what_is_no_loss_is_refused_and_named(loss, message):
     with pytest.raises(InvalidInputError, match=message):
         loss_of(loss)
+
+
+def test_a_loss_derived_from_a_built_in_one_is_taken_at_its_word():
+    """The kernels know the parent by its code; its child must go through its own methods."""
+
+    class Wide(SquaredHinge):
+        def value(self, margin):
+            return np.maximum(2.0 - margin, 0.0) ** 2
+
+        def derivative(self, margin):
+            return -2.0 * np.maximum(2.0 - margin, 0.0)
+
+        def conjugate(self, slope):
+            return np.where(slope <= 0, 2.0 * slope + slope**2 / 4.0, np.inf)
+
+    columns = Columns(from_rows([[0, 1, 2]], 3), Wide())
+    columns.append(np.array([True, True, False]))
+    value, gradient = columns.evaluate(np.array([0.5]))
+    assert value == pytest.approx(1.5**2)
+    assert gradient[0] == pytest.approx(-3.0)
