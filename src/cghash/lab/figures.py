@@ -131,7 +131,7 @@ def _objective(axes: Any, results: DemoResults) -> None:
     axes.plot(columns, bound, color=ORANGE, linestyle=(0, (4, 1.5)))
     _scale_objective(axes, fit, bound)
     axes.annotate("objective", (columns[-1], fit.objective[-1]), (0, 6), color=BLUE, **_LABEL)
-    axes.annotate("lower bound", (columns[-1], bound[-1]), (0, -14), color=ORANGE, **_LABEL)
+    axes.annotate("bound", (columns[-1], bound[-1]), (0, -14), color=ORANGE, **_LABEL)
     axes.set(xlabel="columns (bits)", ylabel="objective")
 
 

@@ -26,7 +26,7 @@ CAPTIONS = {
         "Dashed: Euclidean distance on the pixels.",
     ),
     "objective": (
-        "Objective and lower bound",
+        "Objective and bound",
         "Every column comes with a bound below which the objective cannot fall with the functions found; "
         "the shaded gap is what is left. RBF model.",
     ),
