@@ -61,11 +61,11 @@ def floor_of(model: CGHash, n: int, d: int, speed: dict[str, float]) -> dict[str
     }
 
 
-def measure(X: np.ndarray, y: np.ndarray, n_bits: int) -> dict[str, object]:
+def measure(X: np.ndarray, y: np.ndarray, n_bits: int, loss: str) -> dict[str, object]:
     """One fit: seconds of each phase, its floor, the peak of memory and the growth over bits."""
     before = memory_bytes("VmRSS")
     began = time.perf_counter()
-    model = CGHash(n_bits, **SETTINGS).fit(X, y)
+    model = CGHash(n_bits, loss=loss, **SETTINGS).fit(X, y)
     total = time.perf_counter() - began
     memory = memory_bytes("VmHWM") - before
     history, result = model.result_.history, model.result_
@@ -80,6 +80,7 @@ def measure(X: np.ndarray, y: np.ndarray, n_bits: int) -> dict[str, object]:
     steps = [m for m in (16, 32, 64, 128) if m <= model.n_bits_]
     return {
         "items": len(X),
+        "loss": loss,
         "bits": model.n_bits_,
         "triplets": result.n_triplets,
         "seconds": round(total, 2),
@@ -109,15 +110,15 @@ def memory_bytes(name: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
-def alone(n: int, n_bits: int) -> dict[str, object]:
+def alone(n: int, n_bits: int, loss: str) -> dict[str, object]:
     """`measure` in a process of its own, so that the peak of memory is this fit's."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_measure, (n, n_bits))
+        return pool.apply(_measure, (n, n_bits, loss))
 
 
-def _measure(n: int, n_bits: int) -> dict[str, object]:
+def _measure(n: int, n_bits: int, loss: str) -> dict[str, object]:
     X, y = load("mnist")
-    return measure(np.ascontiguousarray(X[:n]), y[:n], n_bits)
+    return measure(np.ascontiguousarray(X[:n]), y[:n], n_bits, loss)
 
 
 def main() -> None:
@@ -126,12 +127,13 @@ def main() -> None:
     parser.add_argument("--bits", type=int, default=64)
     parser.add_argument("--long", type=int, default=128, help="bits of the run that shows growth over bits")
     parser.add_argument("--yardstick", type=int, default=7500, help="items of the comparison; 0 leaves it out")
+    parser.add_argument("--loss", default="squared_hinge")
     parser.add_argument("--output", default="fit")
     options = parser.parse_args()
     rows: list[dict[str, object]] = []
     sizes = [int(n) for n in options.items.split(",")]
     for n, bits in [(n, options.bits) for n in sizes] + ([(15000, options.long)] if options.long else []):
-        rows.append(alone(n, bits))
+        rows.append(alone(n, bits, options.loss))
         print(rows[-1], flush=True)
     if options.yardstick:
         X, y = load("mnist")
