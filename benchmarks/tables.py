@@ -1,6 +1,6 @@
 """Turn the measurements in benchmarks/results into the tables of the documentation.
 
-Reads fit.json, defaults.json and paper.json, whichever are there, and writes docs/measurements/*.md, which
+Reads fit.json, fit_hinge.json, defaults.json and paper.json, whichever are there, and writes docs/measurements/*.md, which
 docs/measurements.md includes. A table whose measurement is missing says how to make it.
 
     python benchmarks/tables.py
@@ -95,6 +95,7 @@ def paper(rows: list[Row]) -> str:
 # Each page: the file of its measurement, what makes its table, and the command that measures
 TABLES: dict[str, tuple[str, Callable[[list[Row]], str], str]] = {
     "fit": ("fit", fit, "python benchmarks/speed/fit.py"),
+    "hinge": ("fit_hinge", fit, "python benchmarks/speed/fit.py --loss hinge --output fit_hinge"),
     "growth": ("fit", growth, "python benchmarks/speed/fit.py"),
     "yardstick": ("fit", yardstick, "python benchmarks/speed/fit.py"),
     "defaults": ("defaults", defaults, "python benchmarks/quality/defaults.py"),
