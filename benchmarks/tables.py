@@ -1,7 +1,6 @@
 """Turn the measurements in benchmarks/results into the tables of the documentation.
 
-Reads fit.json, fit_hinge.json, defaults.json and paper.json, whichever are there, and writes docs/measurements/*.md, which
-docs/measurements.md includes. A table whose measurement is missing says how to make it.
+Reads the JSON files there that TABLES names, and writes docs/measurements/*.md, which docs/measurements.md includes. A table whose measurement is missing says how to make it.
 
     python benchmarks/tables.py
 """
