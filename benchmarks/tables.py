@@ -1,6 +1,7 @@
 """Turn the measurements in benchmarks/results into the tables of the documentation.
 
-Reads the JSON files there that TABLES names, and writes docs/measurements/*.md, which docs/measurements.md includes. A table whose measurement is missing says how to make it.
+Reads the JSON files there that TABLES names, and writes docs/measurements/*.md, which docs/measurements.md includes. A
+table whose measurement is missing says how to make it.
 
     python benchmarks/tables.py
 """
