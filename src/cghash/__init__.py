@@ -1,4 +1,4 @@
-"""Learn compact binary codes from relative comparisons, by column generation."""
+"""Learn compact binary codes from relative comparisons, and search them exactly."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .hasher import CGHash as CGHash
+    from .index import WeightedHammingIndex as WeightedHammingIndex
     from .learning.result import FitResult as FitResult
 
 __version__ = "0.1.0"
@@ -14,8 +15,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "CGHash": ".hasher",
     "FitResult": ".learning.result",
+    "WeightedHammingIndex": ".index",
 }
-__all__ = ["CGHash", "FitResult", "__version__"]
+__all__ = ["CGHash", "FitResult", "WeightedHammingIndex", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

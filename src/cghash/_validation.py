@@ -84,3 +84,10 @@ def check_positive(value: Any, name: str, zero: bool = False) -> float:
         kind = "a number of at least 0" if zero else "a positive number"
         raise InvalidInputError(f"{name} must be {kind}, got {value!r}")
     return float(value)
+
+
+def check_jobs(n_jobs: Any) -> int | None:
+    whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not whole or n_jobs == 0):
+        raise InvalidInputError(f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}")
+    return None if n_jobs is None else int(n_jobs)

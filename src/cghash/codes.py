@@ -7,13 +7,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from .exceptions import InvalidInputError
 
-__all__ = ["pack", "unpack", "weighted_hamming"]
+__all__ = ["pack", "unpack", "weighted_hamming", "whole_weights"]
 
 Bits = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 
 _FINE = 52  # weights are whole multiples of 2^-52 of the scale: sums of them are exact in float64
-_COARSE = 40  # distances are whole multiples of 2^-40 of the scale
+_LEAST_EXPONENT = -1022  # so that the unit is a number above 0
 _BLOCK = 1 << 21  # numbers at a time: 16 MB
 
 
@@ -69,9 +69,8 @@ def unpack(codes: ArrayLike, n_bits: int) -> Bits:
 def weighted_hamming(queries: ArrayLike, database: ArrayLike, weights: ArrayLike) -> Floats:
     """Compute d(b, b') = Σ_j w_j·[b_j ≠ b'_j] between all codes of two sets.
 
-    The distances are rounded to whole multiples of 2⁻⁴⁰ (about 1e-12) of the total weight, itself rounded up
-    to a power of two. Equal codes get exactly equal distances, whatever their place; sums of weights that are
-    equal but for floating-point rounding, such as 0.1 + 0.2 and 0.3, become equal.
+    The weights are those of `whole_weights`, whose sums are exact: a distance depends on the differing bits alone,
+    not on an order of summation, and is that of `WeightedHammingIndex` to the last bit.
 
     Parameters
     ----------
@@ -95,21 +94,46 @@ def weighted_hamming(queries: ArrayLike, database: ArrayLike, weights: ArrayLike
     return _distances(q_bits, x_bits, w)
 
 
+def whole_weights(weights: ArrayLike, n_bits: int) -> tuple[NDArray[np.int64], float]:
+    """Weights as whole multiples of a unit, a power of two, such that every sum of them is exact in float64.
+
+    The unit is 2⁻⁵² of the total weight, itself rounded up to a power of two: what is rounded off is less than
+    a float64 sum of all weights would lose.
+
+    Parameters
+    ----------
+    weights : (n_bits,) array, 0 or more
+
+    Returns
+    -------
+    whole : (n_bits,) int64, their sum is below 2⁵³
+    unit : weights ≈ whole · unit
+
+    Examples
+    --------
+    >>> whole, unit = whole_weights([1.0, 2.0, 0.5], 3)
+    >>> (whole * unit).tolist()
+    [1.0, 2.0, 0.5]
+    """
+    w = check_weights(weights, n_bits)
+    exponent = max(int(np.frexp(w.sum())[1]), _LEAST_EXPONENT)  # total < 2^exponent
+    # in two steps: the power alone may be too large for a float
+    whole = np.rint(np.ldexp(np.ldexp(w, -exponent), _FINE)).astype(np.int64)
+    return whole, float(np.ldexp(1.0, exponent - _FINE))
+
+
 def _distances(queries: Bits, database: Bits, w: Floats) -> Floats:
-    _, exponent = np.frexp(w.sum())  # total ≤ 2^exponent, the scale
-    whole = np.rint(np.ldexp(w, _FINE - exponent))  # (l,) integers; every partial sum below is one, < 2^53
+    exact, unit = whole_weights(w, len(w))
+    whole = exact.astype(np.float64)
     # [b ≠ b'] = b + b'·(1 − 2b): one product, of signed weights with the database's bits
     signed = whole * (1.0 - 2.0 * queries)  # (q, l)
     offset = (queries @ whole)[:, None]  # (q, 1)
     distances = np.empty((len(queries), len(database)))
-    quantum = np.ldexp(1.0, exponent - _COARSE)
     step = max(1, _BLOCK // max(1, *queries.shape))
     for first in range(0, len(database), step):
         block = distances[:, first : first + step]  # (q, b)
         np.add(signed @ database[first : first + step].T.astype(np.float64), offset, out=block)
-        block *= 2.0 ** (_COARSE - _FINE)
-        np.rint(block, out=block)
-        block *= quantum
+        block *= unit
     return distances
 
 

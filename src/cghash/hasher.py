@@ -21,6 +21,7 @@ from ._progress import FitProgress
 from .checkpoints import Checkpoint, fingerprint_of
 from .codes import pack
 from .exceptions import FewerBitsWarning, InvalidInputError
+from .index import WeightedHammingIndex
 from .learning import supervision
 from .learning.column_generation import ColumnGeneration, Problem, State
 from .learning.columns import Columns
@@ -199,6 +200,20 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         shorter._keep(State(self.functions_.head(m), self.weights_path_[:m], columns), FitResult(**values), quiet=True)
         return shorter
 
+    def build_index(self, X: Any, ids: Any = None, **options: Any) -> WeightedHammingIndex:
+        """An index of the codes of items, under the learned weights.
+
+        Parameters
+        ----------
+        X : (n, d) items
+        ids : (n,) int64, optional; default: row numbers
+        options : as for `WeightedHammingIndex`
+        """
+        check_is_fitted(self)
+        index = WeightedHammingIndex(self.n_bits_, self.weights_, **({"n_jobs": self.n_jobs} | options))
+        index.add(self.encode(X), ids)
+        return index
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that loads without unpickling anything."""
         from .model_files import save_model
@@ -224,10 +239,7 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         check.check_positive(self.tol, "tol", zero=True)
         if self.time_limit is not None:
             check.check_positive(self.time_limit, "time_limit", zero=True)
-        if self.n_jobs is not None and (
-            not isinstance(self.n_jobs, int | np.integer) or isinstance(self.n_jobs, bool) or self.n_jobs == 0
-        ):
-            raise InvalidInputError(f"n_jobs must be None or a whole number other than 0, got {self.n_jobs!r}")
+        check.check_jobs(self.n_jobs)
         check.check_whole(int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0, "verbose")
         if self.checkpoint is not None and not isinstance(self.checkpoint, str | os.PathLike):
             raise InvalidInputError(f"checkpoint must be a path, got {self.checkpoint!r}")

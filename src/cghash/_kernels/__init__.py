@@ -2,6 +2,7 @@
 
 | name           | what it computes                                          | used by            |
 |----------------|-----------------------------------------------------------|--------------------|
+| `CodeBlocks`   | codes in blocks of 64, the nearest of a query among them   | index              |
 | `PairTable`    | columns as bits over pair slots; loss, gradient, counts   | learning.columns   |
 | `StumpRanks`   | items' ranks in features; the best stump of each feature  | families.ranks     |
 | `SignedGraph`  | Laplacian and gain of signed pair weights                 | learning.pricing   |
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import os
 from types import ModuleType
+from typing import Any
 
 from . import twins
 
@@ -27,6 +29,7 @@ except ImportError:  # built without a compiler
     _native = None
 
 __all__ = [
+    "CodeBlocks",
     "NearestLists",
     "PairTable",
     "SignedGraph",
@@ -52,6 +55,7 @@ def _choose() -> ModuleType:
 
 native: ModuleType | None = _native
 _chosen = _choose()
+CodeBlocks: Any = getattr(_chosen, "CodeBlocks", twins.CodeBlocks)
 NearestLists = _chosen.NearestLists
 PairTable = _chosen.PairTable
 SignedGraph = _chosen.SignedGraph

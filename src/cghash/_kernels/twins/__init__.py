@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from .code_blocks import CodeBlocks
 from .nearest import NearestLists
 from .pairs import PairTable, block_margins
 from .pricing import SignedGraph, dot, project, tdot
 from .stumps import StumpRanks
 
 __all__ = [
+    "CodeBlocks",
     "NearestLists",
     "PairTable",
     "SignedGraph",

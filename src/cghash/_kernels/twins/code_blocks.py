@@ -1,0 +1,170 @@
+"""Codes in blocks of 64, and their nearest: NumPy twin of native/code_blocks.hpp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+
+LANES = 64  # codes in a block, whose bytes are stored byte by byte: byte j of lane i is at 64·j + i
+_AT_ONCE = 1 << 16  # codes
+
+
+class CodeBlocks:
+    """Packed codes by position 0 … n − 1, as blocks in which equal bytes of 64 codes stand together.
+
+    Distances are sums of whole weights over the differing bits; order is (distance, id), where an id is the
+    position if no ids are given. `allowed` has a bit for each position, little-endian; positions without it are
+    passed over.
+    """
+
+    def __init__(self, n_bytes: int) -> None:
+        if not 1 <= n_bytes <= 128:
+            raise ValueError("n_bytes must lie between 1 and 128")
+        self._codes = np.empty((0, n_bytes), dtype=np.uint8)
+        self._n = 0
+
+    @property
+    def n_codes(self) -> int:
+        return self._n
+
+    @property
+    def n_bytes(self) -> int:
+        return self._codes.shape[1]
+
+    def append(self, codes: Codes, n_threads: int) -> None:
+        self._check_width(codes)
+        end = self._n + len(codes)
+        if end > len(self._codes):
+            room = np.empty((max(end, self._n + self._n // 16), self.n_bytes), dtype=np.uint8)
+            room[: self._n] = self._codes[: self._n]
+            self._codes = room
+        self._codes[self._n : end] = codes
+        self._n = end
+
+    def attach(self, blocks: Codes, n_codes: int) -> None:
+        """Take over n codes from blocks as `chunks` gives them; only where there are none yet. May be written to."""
+        n_blocks = -(-n_codes // LANES)
+        if self._n:
+            raise ValueError("attach needs empty blocks")
+        if n_codes < 0 or blocks.size != n_blocks * LANES * self.n_bytes:
+            raise ValueError("blocks must hold 64 codes a block")
+        whole = blocks.reshape(n_blocks, self.n_bytes, LANES).transpose(0, 2, 1).reshape(-1, self.n_bytes)
+        self._codes, self._n = np.ascontiguousarray(whole)[:n_codes].copy(), n_codes
+
+    def chunks(self) -> list[Codes]:
+        """The blocks in order, in one piece or several; lanes past the last code are 0."""
+        n_blocks = -(-self._n // LANES)
+        padded = np.zeros((n_blocks * LANES, self.n_bytes), dtype=np.uint8)
+        padded[: self._n] = self._codes[: self._n]
+        return [np.ascontiguousarray(padded.reshape(n_blocks, LANES, self.n_bytes).transpose(0, 2, 1)).reshape(-1)]
+
+    def get(self, positions: Ints) -> Codes:
+        self._check_positions(positions)
+        return self._codes[positions]
+
+    def put(self, positions: Ints, codes: Codes) -> None:
+        self._check_positions(positions)
+        self._check_width(codes)
+        if len(codes) != len(positions):
+            raise ValueError("codes must be as many as positions")
+        self._codes[positions] = codes
+
+    def search(
+        self,
+        queries: Codes,
+        k: int,
+        weights: Ints,
+        ids: Ints | None,
+        allowed: NDArray[np.uint8] | None,
+        n_threads: int,
+    ) -> tuple[Ints, Ints]:
+        """The k nearest of each query: distances and ids (q, k), padded with (-1, -1)."""
+        self._check_query(queries, weights, ids, allowed)
+        if k < 1:
+            raise ValueError("k must be at least 1")
+        distances, found = np.full((len(queries), k), -1), np.full((len(queries), k), -1)
+        for row, query in enumerate(queries):
+            d, i = self._ranked(query, weights, ids, allowed)
+            distances[row, : len(d)], found[row, : len(i)] = d[:k], i[:k]
+        return distances, found
+
+    def range_search(
+        self,
+        queries: Codes,
+        radius: int,
+        weights: Ints,
+        ids: Ints | None,
+        allowed: NDArray[np.uint8] | None,
+        n_threads: int,
+    ) -> tuple[Ints, Ints, Ints]:
+        """All codes within the radius: offsets (q + 1,), distances and ids."""
+        self._check_query(queries, weights, ids, allowed)
+        found = []
+        for query in queries:
+            d, i = self._ranked(query, weights, ids, allowed)
+            found.append((d[d <= radius], i[d <= radius]))
+        offsets = np.cumsum([0, *(len(d) for d, _ in found)])
+        none = np.zeros(0, dtype=np.int64)
+        return offsets, np.concatenate([none, *(d for d, _ in found)]), np.concatenate([none, *(i for _, i in found)])
+
+    def prepare(self, weights: Ints, ids: Ints | None, allowed: NDArray[np.uint8] | None, n_threads: int) -> bool:
+        """Build what search prunes by, and say whether it pays: nothing here."""
+        return False
+
+    def forget(self) -> None:
+        """Drop what `prepare` built."""
+
+    def prepared(self) -> dict[str, Any]:
+        """What `prepare` built, as arrays by name; empty if there is nothing."""
+        return {}
+
+    def adopt(self, arrays: dict[str, Any]) -> None:
+        """Take over what `prepared` gave, for the same codes."""
+
+    def info(self) -> dict[str, Any]:
+        """Bytes of codes and of what `prepare` built."""
+        return {"code_bytes": self._codes.nbytes, "prune_bytes": 0, "n_prepared": 0}
+
+    def _ranked(self, query: Codes, weights: Ints, ids: Ints | None, allowed: Any) -> tuple[Ints, Ints]:
+        """All allowed codes, by (distance, id)."""
+        distances = np.concatenate(
+            [
+                _distances(query, self._codes[first : min(first + _AT_ONCE, self._n)], weights)
+                for first in range(0, max(self._n, 1), _AT_ONCE)
+            ]
+        )
+        found = np.arange(self._n) if ids is None else ids
+        if allowed is not None:
+            keep = np.unpackbits(allowed, count=self._n, bitorder="little").view(bool)
+            distances, found = distances[keep], found[keep]
+        order = np.lexsort((found, distances))
+        return distances[order], found[order]
+
+    def _check_width(self, codes: Codes) -> None:
+        if codes.shape[1] != self.n_bytes:
+            raise ValueError("codes must have n_bytes bytes")
+
+    def _check_positions(self, positions: Ints) -> None:
+        if np.any((positions < 0) | (positions >= self._n)):
+            raise ValueError("positions must lie between 0 and n_codes - 1")
+
+    def _check_query(self, queries: Codes, weights: Ints, ids: Ints | None, allowed: Any) -> None:
+        self._check_width(queries)
+        if weights.size != 8 * self.n_bytes:
+            raise ValueError("weights must have one entry for each bit of n_bytes")
+        if np.any(weights < 0) or int(weights.sum()) >= 2**53:
+            raise ValueError("weights must not be negative, and their sum below 2^53")
+        if ids is not None and ids.size != self._n:
+            raise ValueError("ids must be as many as codes")
+        if allowed is not None and allowed.size != -(-self._n // 8):
+            raise ValueError("allowed must have a bit for each code")
+
+
+def _distances(query: Codes, codes: Codes, weights: Ints) -> Ints:
+    bits = np.unpackbits(codes ^ query, axis=1, bitorder="little")
+    return (bits @ weights.astype(np.float64)).astype(np.int64)  # whole numbers below 2^53: exact in any order

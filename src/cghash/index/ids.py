@@ -1,0 +1,179 @@
+"""Which id stands at which position of an index, and which positions were removed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import InvalidInputError
+
+Ints = NDArray[np.int64]
+
+
+class IdTable:
+    """Ids by position. As long as they are the row numbers 0, 1, … they cost nothing.
+
+    A removed position stays, marked; `keep` drops such. Positions are found by binary search where ids ascend, and
+    by sorted runs (`_Runs`) elsewhere, made at the first look-up.
+    """
+
+    def __init__(self, n: int = 0, ids: Ints | None = None, removed: NDArray[np.bool_] | None = None) -> None:
+        self.n = n  # positions, removed ones included
+        self._ids = ids  # (n or more,), None for row numbers
+        self._removed = removed  # (n or more,), None while nothing was
+        self.n_removed = 0 if removed is None else int(removed[:n].sum())
+        self._ascending = ids is None or bool(np.all(ids[1:n] > ids[: n - 1]))
+        self._runs: _Runs | None = None
+        self.next_id = n if ids is None else int(ids[:n].max(initial=-1)) + 1
+
+    def __len__(self) -> int:
+        return self.n - self.n_removed
+
+    @property
+    def explicit(self) -> Ints | None:
+        """(n,) ids, None when they are row numbers."""
+        return None if self._ids is None else self._ids[: self.n]
+
+    @property
+    def removed(self) -> NDArray[np.bool_] | None:
+        """(n,) marks, None when nothing is removed."""
+        return None if self._removed is None or not self.n_removed else self._removed[: self.n]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of ids, marks and what finds positions."""
+        arrays = [array for array in (self._ids, self._removed) if array is not None]
+        return sum(array.nbytes for array in arrays) + (self._runs.nbytes if self._runs else 0)
+
+    def at(self, positions: Ints) -> Ints:
+        """Ids of positions."""
+        return positions if self._ids is None else self._ids[positions]
+
+    def present(self) -> Ints:
+        """All ids, by position."""
+        ids = self.at(np.arange(self.n))
+        return ids if self.removed is None else ids[~self.removed]
+
+    def find(self, ids: Ints) -> Ints:
+        """Positions of ids, -1 where an id is not here."""
+        positions = self._last_positions(ids)
+        if self.n_removed:
+            assert self._removed is not None
+            positions[(positions >= 0) & self._removed[positions]] = -1
+        return positions
+
+    def _last_positions(self, ids: Ints) -> Ints:
+        """Where an id was put last, removed since or not."""
+        if self._ids is None:
+            return np.where((ids >= 0) & (ids < self.n), ids, -1)
+        if self._ascending:
+            return _found(self._ids[: self.n], ids, None)
+        if self._runs is None:
+            self._runs = _Runs()
+            self._runs.add(self._ids[: self.n], 0)
+        return self._runs.find(ids)
+
+    def new_ids(self, count: int, ids: Ints | None) -> Ints | None:
+        """Check the ids of `count` new codes; None when row numbers go on."""
+        if ids is None:
+            return None if self._ids is None else np.arange(self.next_id, self.next_id + count)
+        if count > 1 and not np.all(ids[1:] > ids[:-1]):
+            ordered = np.sort(ids)
+            twice = ordered[1:][ordered[1:] == ordered[:-1]]
+            if twice.size:
+                raise InvalidInputError(f"ids must be different, got {twice[0]} twice")
+        here = self.find(ids) >= 0
+        if here.any():
+            raise InvalidInputError(
+                f"ids must be new to the index, got {ids[np.argmax(here)]}, which is in it; `update` replaces a code"
+            )
+        if self._ids is None and count and ids[0] == self.n and np.all(np.diff(ids) == 1):
+            return None
+        return ids
+
+    def append(self, count: int, ids: Ints | None) -> None:
+        """Add positions with ids that `new_ids` returned."""
+        end = self.n + count
+        if ids is not None:
+            self._append_ids(ids, end)
+        if self._removed is not None:
+            self._removed = _grown(self._removed, self.n, end)
+            self._removed[self.n : end] = False
+        self.n = end
+        last = end - 1 if ids is None else int(ids.max(initial=-1))
+        self.next_id = max(self.next_id, last + 1)
+
+    def _append_ids(self, ids: Ints, end: int) -> None:
+        held = np.arange(self.n) if self._ids is None else self._ids
+        last = held[self.n - 1] if self.n else np.iinfo(np.int64).min
+        follows = not ids.size or (ids[0] > last and bool(np.all(ids[1:] > ids[:-1])))
+        self._ids = _grown(held, self.n, end)
+        self._ids[self.n : end] = ids
+        if self._runs is not None:
+            self._runs.add(ids, self.n)
+        self._ascending = self._ascending and follows
+
+    def remove(self, positions: Ints) -> None:
+        if self._removed is None:
+            self._removed = np.zeros(self.n, dtype=bool)
+        self._removed[positions] = True
+        self.n_removed += len(positions)
+
+    def kept(self) -> tuple[Ints, IdTable]:
+        """Positions that are not removed, and the table of these alone."""
+        positions = np.arange(self.n) if self.removed is None else np.flatnonzero(~self.removed)
+        ids = self.at(positions)
+        plain = self._ids is None and len(positions) == self.n
+        table = IdTable(len(positions), None if plain else ids)
+        table.next_id = self.next_id
+        return positions, table
+
+
+class _Runs:
+    """Sorted runs of (id, position), the younger ones in front; merged so that each is half as long as the next."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[Ints, Ints]] = []
+
+    @property
+    def nbytes(self) -> int:
+        return sum(ids.nbytes + positions.nbytes for ids, positions in self.runs)
+
+    def add(self, ids: Ints, first: int) -> None:
+        order = np.argsort(ids, kind="stable")
+        run = ids[order], order + first
+        while self.runs and 2 * len(run[0]) >= len(self.runs[0][0]):
+            run = _merged(run, self.runs.pop(0))
+        self.runs.insert(0, run)
+
+    def find(self, ids: Ints) -> Ints:
+        positions = np.full(len(ids), -1)
+        for held, where in self.runs:
+            missing = positions < 0
+            positions[missing] = _found(held, ids[missing], where)
+        return positions
+
+
+def _merged(young: tuple[Ints, Ints], old: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+    ids, positions = (np.concatenate(pair) for pair in zip(young, old, strict=True))
+    order = np.lexsort((-positions, ids))  # of equal ids the youngest first: it is the one that is found
+    return ids[order], positions[order]
+
+
+def _found(ascending: Ints, ids: Ints, where: Ints | None) -> Ints:
+    """Positions of ids among ascending ones, -1 for none."""
+    if not len(ascending):
+        return np.full(len(ids), -1)
+    place = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
+    return np.where(ascending[place] == ids, place if where is None else where[place], -1)
+
+
+def _grown(array: NDArray[Any], n: int, end: int) -> NDArray[Any]:
+    """An array with room for `end`, and a sixteenth more, that starts with the first n."""
+    if len(array) >= end and array.flags.writeable:
+        return array
+    room = np.zeros(max(end, n + n // 16), dtype=array.dtype)
+    room[:n] = array[:n]
+    return room

@@ -1,0 +1,317 @@
+"""WeightedHammingIndex: codes by id, and exact search among them under the weighted Hamming distance."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _kernels
+from .._validation import check_jobs, check_whole
+from ..codes import check_weights, whole_weights
+from ..exceptions import InvalidInputError
+from .checks import MOST_BITS, check_codes, check_different, check_ids
+from .ids import IdTable
+from .locks import ReadWriteLock
+
+__all__ = ["WeightedHammingIndex"]
+
+Codes = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_LEAST_TO_PRUNE = 4096  # codes; below, a scan takes microseconds
+_BUILD_SECONDS = 5e-7  # a code, to build the tables: what scans must have cost before they are built unasked
+
+
+class WeightedHammingIndex:
+    """Codes by id, and exact search among them: d(b, b') = Σ_j w_j·[b_j ≠ b'_j], order (distance, id).
+
+    Every answer is that of a full float64 comparison with all codes. A search scans all codes, or prunes by tables
+    where an estimate says that this is faster; tables are built by `prepare`, or unasked once the scans have cost as
+    much time as building them.
+
+    Parameters
+    ----------
+    n_bits : int, 1 to 1024
+    weights : (n_bits,) array, 0 or more, default=None
+        What each bit counts; None counts every bit as 1.
+    prune : bool, default=True
+        Whether tables may be built; they take up to four times the codes' memory.
+    max_memory : int, default=None
+        Bytes that codes, ids and tables together may take; where tables would take more, the index only scans.
+    n_jobs : int, default=None
+        Threads; None and -1 are all cores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> index = WeightedHammingIndex(8, weights=[8, 7, 6, 5, 4, 3, 2, 1])
+    >>> index.add(np.array([[0b0001], [0b0110], [0b1000]], dtype=np.uint8))
+    >>> index.search(np.array([0b1001], dtype=np.uint8), k=2)
+    (array([5., 8.]), array([0, 2]))
+    """
+
+    def __init__(
+        self,
+        n_bits: int,
+        weights: ArrayLike | None = None,
+        *,
+        prune: bool = True,
+        max_memory: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        if check_whole(n_bits, 1, "n_bits") > MOST_BITS:
+            raise InvalidInputError(f"n_bits must be at most {MOST_BITS}, got {n_bits}")
+        self.n_bits = int(n_bits)
+        self.prune = bool(prune)
+        self.max_memory = None if max_memory is None else check_whole(max_memory, 0, "max_memory")
+        self.n_jobs = check_jobs(n_jobs)
+        self._lock = ReadWriteLock()
+        self._blocks = _kernels.CodeBlocks(self.n_bytes)
+        self._ids = IdTable()
+        self._set_weights(weights)
+        self._scanned_seconds = 0.0  # since the tables were built
+        self._refused = 0  # number of codes at which tables were found not to pay
+
+    # What is in it
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of a code."""
+        return -(-self.n_bits // 8)
+
+    @property
+    def weights(self) -> Floats | None:
+        """(n_bits,) weights, None when every bit counts as 1."""
+        return None if self._weights is None else self._weights.copy()
+
+    @property
+    def ids(self) -> Ints:
+        """(n,) ids, in the order in which they were added."""
+        with self._lock.reading():
+            return self._ids.present()
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __contains__(self, identity: int) -> bool:
+        with self._lock.reading():
+            return bool(self._ids.find(check_ids([identity], "id"))[0] >= 0)
+
+    def __repr__(self) -> str:
+        kind = "unweighted" if self._weights is None else "weighted"
+        return f"<WeightedHammingIndex: {len(self)} codes of {self.n_bits} bits, {kind}>"
+
+    # Changes
+
+    def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> None:
+        """Add packed codes.
+
+        Parameters
+        ----------
+        codes : (n, n_bytes) uint8
+        ids : (n,) int64, 0 or more, optional
+            New to the index; default: one more than the largest so far, and on, which are row numbers.
+        """
+        packed = self._checked_codes(codes)
+        given = None if ids is None else check_ids(ids)
+        if given is not None and len(given) != len(packed):
+            raise InvalidInputError(f"ids must be as many as codes, {len(packed)}, got {len(given)}")
+        with self._lock.writing():
+            fresh = self._ids.new_ids(len(packed), given)
+            self._record("add", packed, fresh)
+            self._blocks.append(packed, self._n_threads())
+            self._ids.append(len(packed), fresh)
+
+    def remove(self, ids: ArrayLike) -> None:
+        """Remove items; an id that is not in the index is an error, and then nothing is removed."""
+        wanted = check_ids(ids)
+        check_different(wanted)
+        with self._lock.writing():
+            positions = self._positions(wanted)
+            self._record("remove", None, wanted)
+            self._ids.remove(positions)
+
+    def update(self, codes: ArrayLike, ids: ArrayLike) -> None:
+        """Replace the codes of items that are in the index."""
+        packed, wanted = self._checked_codes(codes), check_ids(ids)
+        check_different(wanted)
+        if len(wanted) != len(packed):
+            raise InvalidInputError(f"ids must be as many as codes, {len(packed)}, got {len(wanted)}")
+        with self._lock.writing():
+            positions = self._positions(wanted)
+            self._record("update", packed, wanted)
+            self._blocks.put(positions, packed)
+
+    def reweight(self, weights: ArrayLike | None) -> None:
+        """Search under other weights from now on; the codes stay."""
+        checked = None if weights is None else check_weights(weights, self.n_bits)
+        with self._lock.writing():
+            self._record("reweight", None, None, checked)
+            self._set_weights(checked)
+
+    def reconstruct(self, ids: ArrayLike) -> Codes:
+        """The packed codes (n, n_bytes) of items."""
+        with self._lock.reading():
+            return self._blocks.get(self._positions(check_ids(ids)))  # type: ignore[no-any-return]
+
+    def prepare(self) -> None:
+        """Build the tables that search prunes by, if they may be built and an estimate says that they pay."""
+        with self._lock.writing():
+            self._prepare()
+
+    # Search
+
+    def search(self, codes: ArrayLike, k: int, *, filter: ArrayLike | None = None) -> tuple[Floats, Ints]:  # noqa: A002
+        """The k nearest items of each query.
+
+        Parameters
+        ----------
+        codes : (q, n_bytes) uint8, or one code (n_bytes,)
+        k : int
+        filter : array, optional
+            Search among some items only: their ids, or a boolean mask over `ids`.
+
+        Returns
+        -------
+        distances : (q, k) float64, ascending; inf where there are fewer items than k
+        ids : (q, k) int64, ascending among equal distances; -1 where there are fewer
+            Both (k,) for one code.
+        """
+        queries, single = self._checked_queries(codes)
+        wanted = check_whole(k, 1, "k")
+        began = time.perf_counter()
+        with self._lock.reading():
+            allowed, n_allowed = self._allowed(filter)
+            most = min(wanted, n_allowed)
+            whole, ids = self._nearest(queries, most, allowed)
+            unit = self._unit
+        self._maybe_prepare(time.perf_counter() - began)
+        distances, found = np.full((len(queries), wanted), np.inf), np.full((len(queries), wanted), -1)
+        distances[:, :most], found[:, :most] = whole * unit, ids
+        return (distances[0], found[0]) if single else (distances, found)
+
+    def range_search(
+        self,
+        codes: ArrayLike,
+        radius: float,
+        *,
+        filter: ArrayLike | None = None,  # noqa: A002
+    ) -> tuple[Ints, Floats, Ints]:
+        """All items within a distance of each query.
+
+        Returns
+        -------
+        offsets : (q + 1,) int64; the items of query i are at offsets[i] … offsets[i + 1]
+        distances : float64, ascending for each query
+        ids : int64, ascending among equal distances
+        """
+        queries, _ = self._checked_queries(codes)
+        if not isinstance(radius, int | float | np.integer | np.floating) or math.isnan(radius) or radius < 0:
+            raise InvalidInputError(f"radius must be a number of at least 0, got {radius!r}")
+        with self._lock.reading():
+            allowed, n_allowed = self._allowed(filter)
+            limit = int(min(math.floor(min(float(radius) / self._unit, 2.0**53)), 2**53))
+            if not n_allowed:
+                return np.zeros(len(queries) + 1, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64)
+            offsets, whole, ids = self._blocks.range_search(
+                queries, limit, self._whole, self._ids.explicit, allowed, self._n_threads()
+            )
+            return offsets, whole * self._unit, ids
+
+    def info(self) -> dict[str, Any]:
+        """Sizes and memory: `code_bytes`, `id_bytes`, `prune_bytes` and `memory`, their sum."""
+        with self._lock.reading():
+            found = self._blocks.info()
+            about: dict[str, Any] = {"n_bits": self.n_bits, "n_codes": len(self), "n_removed": self._ids.n_removed}
+            about |= {"weighted": self._weights is not None, "instruction_set": _kernels.instruction_set()}
+            about |= found | {"id_bytes": self._ids.nbytes}
+            return about | {"memory": found["code_bytes"] + found["prune_bytes"] + self._ids.nbytes}
+
+    # Within
+
+    def _nearest(self, queries: Codes, k: int, allowed: NDArray[np.uint8] | None) -> tuple[Any, Any]:
+        if k == 0:
+            return np.zeros((len(queries), 0)), np.zeros((len(queries), 0), dtype=np.int64)
+        return self._blocks.search(  # type: ignore[no-any-return]
+            queries, k, self._whole, self._ids.explicit, allowed, self._n_threads()
+        )
+
+    def _set_weights(self, weights: ArrayLike | None) -> None:
+        ones = np.ones(self.n_bits)
+        whole, self._unit = whole_weights(ones if weights is None else weights, self.n_bits)
+        self._weights = None if weights is None else check_weights(weights, self.n_bits)
+        self._whole = np.zeros(8 * self.n_bytes, dtype=np.int64)  # the bits past n_bits count nothing
+        self._whole[: self.n_bits] = whole
+
+    def _allowed(self, wanted: ArrayLike | None) -> tuple[NDArray[np.uint8] | None, int]:
+        """A bit for each position that may be found, and their number; None for all."""
+        removed = self._ids.removed
+        if wanted is None:
+            return (None if removed is None else np.packbits(~removed, bitorder="little")), len(self._ids)
+        keep = self._filter(np.asarray(wanted))
+        return np.packbits(keep, bitorder="little"), int(keep.sum())
+
+    def _filter(self, wanted: NDArray[Any]) -> NDArray[np.bool_]:
+        """(positions,) which a filter lets through."""
+        keep = np.zeros(self._ids.n, dtype=bool)
+        if wanted.dtype != np.bool_:
+            keep[self._positions(check_ids(wanted, "filter"), "filter")] = True
+            return keep
+        if wanted.shape != (len(self._ids),):
+            raise InvalidInputError(
+                f"filter must be ids, or a boolean mask of shape ({len(self._ids)},), one entry for each of `ids`, "
+                f"got shape {wanted.shape}"
+            )
+        keep[slice(None) if self._ids.removed is None else ~self._ids.removed] = wanted
+        return keep
+
+    def _positions(self, ids: Ints, name: str = "ids") -> Ints:
+        positions = self._ids.find(ids)
+        if np.any(positions < 0):
+            raise InvalidInputError(f"{name} must be in the index, got {ids[np.argmax(positions < 0)]}, which is not")
+        return positions
+
+    def _checked_codes(self, codes: ArrayLike) -> Codes:
+        return check_codes(codes, self.n_bits)
+
+    def _checked_queries(self, codes: ArrayLike) -> tuple[Codes, bool]:
+        array = np.asarray(codes)
+        single = array.ndim == 1
+        return check_codes(array[None] if single else array, self.n_bits), single
+
+    def _n_threads(self) -> int:
+        return _kernels.n_threads(self.n_jobs)
+
+    def _record(self, change: str, codes: Codes | None, ids: Ints | None, weights: Floats | None = None) -> None:
+        """Write a change to the log, if there is one, before it is made."""
+
+    # Pruning
+
+    def _prepare(self) -> None:
+        self._scanned_seconds = 0.0
+        if not self.prune or self._ids.n < _LEAST_TO_PRUNE or not self._fits():
+            return
+        allowed, _ = self._allowed(None)
+        pays = self._blocks.prepare(self._whole, self._ids.explicit, allowed, self._n_threads())
+        self._refused = 0 if pays else self._ids.n
+
+    def _fits(self) -> bool:
+        """Whether codes, ids and tables stay within `max_memory`."""
+        codes = self._ids.n * self.n_bytes
+        return self.max_memory is None or 5 * codes + self._ids.nbytes <= self.max_memory
+
+    def _maybe_prepare(self, seconds: float) -> None:
+        """Count a search's time towards building the tables; build them when it has paid for them."""
+        n = self._ids.n
+        if not self.prune or n < max(_LEAST_TO_PRUNE, 2 * self._refused):
+            return
+        if 4 * self._blocks.info()["n_prepared"] > 3 * n:
+            return
+        self._scanned_seconds += seconds
+        if self._scanned_seconds > _BUILD_SECONDS * n:
+            self.prepare()
