@@ -9,6 +9,7 @@
 
 using namespace cghash;
 
+void bind_codes(nb::module_& m);
 void bind_nearest(nb::module_& m);
 void bind_pricing(nb::module_& m);
 void bind_stumps(nb::module_& m);
@@ -93,6 +94,7 @@ NB_MODULE(_native, m) {
         return names;
     });
     m.def("choose_instruction_set", &choose_kernels);
+    bind_codes(m);
     bind_pair_table(m);
     bind_stumps(m);
     bind_nearest(m);

@@ -11,8 +11,10 @@ std::vector<const KernelTable*> runnable_kernels() {
 #if defined(CGHASH_X86) && (defined(__GNUC__) || defined(__clang__))
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
+        __builtin_cpu_supports("avx512vl")) {
+        if (__builtin_cpu_supports("avx512vbmi")) tables.push_back(&avx512vbmi_kernels);
         tables.push_back(&avx512_kernels);
+    }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) tables.push_back(&avx2_kernels);
 #endif
     tables.push_back(&baseline_kernels);

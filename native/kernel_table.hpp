@@ -55,8 +55,37 @@ struct NearestBlock {
 };
 inline constexpr std::int64_t nearest_columns = 256;  // whose thresholds are held at a time
 
+// Consecutive blocks of 64 codes; byte j of lane i is at 64·j + i.
+struct ScanRange {
+    const std::uint8_t* blocks;
+    std::int64_t first_block, n_blocks;  // first_block is only passed on
+};
+// A query as a scan sees it; survivors may change both while the scan goes on.
+struct ScanQuery {
+    const std::uint8_t* tables;          // see kernels/scan.hpp
+    std::uint16_t limit;                 // lanes whose sum is at most this survive; below 256 for up to 16 bytes
+};
+using Survivors = void (*)(void* context, int query, const std::uint8_t* block, std::int64_t block_number,
+                           std::uint64_t lanes);
+struct BucketRange {
+    const std::uint8_t* blocks;          // block 0
+    std::int64_t first, last;            // codes, first < last
+};
+struct BucketQuery {
+    const std::uint8_t* tables;          // two of 16 entries for each byte of a code
+    const std::uint8_t* which;           // (n_bytes,) the byte of the code that each stored byte is
+    int n_bytes;
+    const std::uint8_t* start;           // what the key's bits add to every sum
+    const std::uint8_t* limit;
+};
+
 struct KernelTable {
     const char* name;
+    int lookup_bits;                     // of scan: 6 or 4
+    void (*scan)(const ScanRange&, int n_bytes, ScanQuery*, int n_queries, Survivors, void* context);
+    void (*scan_bucket)(const BucketRange&, const BucketQuery&, Survivors, void* context);
+    std::uint64_t (*match)(const std::uint8_t* block, const std::uint8_t* bytes, int n_bytes);
+    void (*quantize)(const float* values, std::int64_t n, float scale, std::uint8_t* out);
     void (*tile_distances)(const Tile&, const double* w, int n_columns, double* D);
     void (*tile_adjoint)(const Tile&, const double* q, int n_columns, double* g);
     double (*tile_loss)(const Tile&, Loss, double* D, double* q);
@@ -76,6 +105,7 @@ extern const KernelTable baseline_kernels;
 #ifdef CGHASH_X86
 extern const KernelTable avx2_kernels;
 extern const KernelTable avx512_kernels;
+extern const KernelTable avx512vbmi_kernels;
 #endif
 
 // The best table, or the one that CGHASH_ISA names when this machine can run it.

@@ -11,15 +11,14 @@
 | `NearestLists` | least scores of each item, from blocks of products        | learning.neighbors |
 
 `CGHASH_KERNELS=numpy` chooses the NumPy twins, `native` insists on the extension; `CGHASH_ISA` names an
-instruction set of the extension (`avx512`, `avx2`, `baseline`). The twins are the oracle in the tests: same names,
-same answers.
+instruction set of the extension (`avx512vbmi`, `avx512`, `avx2`, `baseline`). The twins are the oracle in the tests:
+same names, same answers.
 """
 
 from __future__ import annotations
 
 import os
 from types import ModuleType
-from typing import Any
 
 from . import twins
 
@@ -55,7 +54,7 @@ def _choose() -> ModuleType:
 
 native: ModuleType | None = _native
 _chosen = _choose()
-CodeBlocks: Any = getattr(_chosen, "CodeBlocks", twins.CodeBlocks)
+CodeBlocks = _chosen.CodeBlocks
 NearestLists = _chosen.NearestLists
 PairTable = _chosen.PairTable
 SignedGraph = _chosen.SignedGraph

@@ -142,8 +142,7 @@ class _Runs:
         return sum(ids.nbytes + positions.nbytes for ids, positions in self.runs)
 
     def add(self, ids: Ints, first: int) -> None:
-        order = np.argsort(ids, kind="stable")
-        run = ids[order], order + first
+        run = _sorted_run(ids, np.arange(first, first + len(ids)))
         while self.runs and 2 * len(run[0]) >= len(self.runs[0][0]):
             run = _merged(run, self.runs.pop(0))
         self.runs.insert(0, run)
@@ -157,7 +156,10 @@ class _Runs:
 
 
 def _merged(young: tuple[Ints, Ints], old: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
-    ids, positions = (np.concatenate(pair) for pair in zip(young, old, strict=True))
+    return _sorted_run(*(np.concatenate(pair) for pair in zip(young, old, strict=True)))
+
+
+def _sorted_run(ids: Ints, positions: Ints) -> tuple[Ints, Ints]:
     order = np.lexsort((-positions, ids))  # of equal ids the youngest first: it is the one that is found
     return ids[order], positions[order]
 

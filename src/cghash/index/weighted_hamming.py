@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _LEAST_TO_PRUNE = 4096  # codes; below, a scan takes microseconds
+_TABLES_MEMORY = 4.0  # of the codes' own
 _BUILD_SECONDS = 5e-7  # a code, to build the tables: what scans must have cost before they are built unasked
 
 
@@ -124,7 +125,7 @@ class WeightedHammingIndex:
         with self._lock.writing():
             fresh = self._ids.new_ids(len(packed), given)
             self._record("add", packed, fresh)
-            self._blocks.append(packed, self._n_threads())
+            self._blocks.append(packed)
             self._ids.append(len(packed), fresh)
 
     def remove(self, ids: ArrayLike) -> None:
@@ -294,16 +295,21 @@ class WeightedHammingIndex:
 
     def _prepare(self) -> None:
         self._scanned_seconds = 0.0
-        if not self.prune or self._ids.n < _LEAST_TO_PRUNE or not self._fits():
+        room = self._room()
+        if not self.prune or self._ids.n < _LEAST_TO_PRUNE or room <= 0:
+            self._refused = self._ids.n
             return
         allowed, _ = self._allowed(None)
-        pays = self._blocks.prepare(self._whole, self._ids.explicit, allowed, self._n_threads())
+        ids, threads = self._ids.explicit, self._n_threads()
+        pays = self._blocks.prepare(self._whole, ids, allowed, room, False, threads)
         self._refused = 0 if pays else self._ids.n
 
-    def _fits(self) -> bool:
-        """Whether codes, ids and tables stay within `max_memory`."""
-        codes = self._ids.n * self.n_bytes
-        return self.max_memory is None or 5 * codes + self._ids.nbytes <= self.max_memory
+    def _room(self) -> float:
+        """Bytes that tables may take."""
+        most = _TABLES_MEMORY * self._ids.n * self.n_bytes
+        if self.max_memory is None:
+            return most
+        return min(most, float(self.max_memory - self._blocks.info()["code_bytes"] - self._ids.nbytes))
 
     def _maybe_prepare(self, seconds: float) -> None:
         """Count a search's time towards building the tables; build them when it has paid for them."""

@@ -36,7 +36,7 @@ class CodeBlocks:
     def n_bytes(self) -> int:
         return self._codes.shape[1]
 
-    def append(self, codes: Codes, n_threads: int) -> None:
+    def append(self, codes: Codes) -> None:
         self._check_width(codes)
         end = self._n + len(codes)
         if end > len(self._codes):
@@ -112,8 +112,19 @@ class CodeBlocks:
         none = np.zeros(0, dtype=np.int64)
         return offsets, np.concatenate([none, *(d for d, _ in found)]), np.concatenate([none, *(i for _, i in found)])
 
-    def prepare(self, weights: Ints, ids: Ints | None, allowed: NDArray[np.uint8] | None, n_threads: int) -> bool:
-        """Build what search prunes by, and say whether it pays: nothing here."""
+    def prepare(
+        self,
+        weights: Ints,
+        ids: Ints | None,
+        allowed: NDArray[np.uint8] | None,
+        most_bytes: float,
+        always: bool,
+        n_threads: int,
+    ) -> bool:
+        """Build what search prunes by, and say whether it pays: nothing here.
+
+        `always` keeps and uses it even where it does not.
+        """
         return False
 
     def forget(self) -> None:

@@ -1,0 +1,208 @@
+// CodeBlocks: converts, checks lengths, releases the GIL.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "arrays.hpp"
+#include "code_index.hpp"
+
+using namespace cghash;
+
+namespace {
+
+using Matrix = In<std::uint8_t, 2>;
+using Ints = In<std::int64_t, 1>;
+using Writable = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+void check_width(const CodeIndex& self, const Matrix& codes) {
+    if (codes.shape(1) != static_cast<std::size_t>(self.codes().n_bytes()))
+        throw std::invalid_argument("codes must have n_bytes bytes");
+}
+
+CodeIndex::Request request_of(const CodeIndex& self, const std::optional<Matrix>& queries, const Ints& weights,
+                              const std::optional<Ints>& ids, const std::optional<In<std::uint8_t, 1>>& allowed,
+                              int n_threads) {
+    const auto n = static_cast<std::size_t>(self.codes().n_codes());
+    if (queries) check_width(self, *queries);
+    if (ids && ids->size() != n) throw std::invalid_argument("ids must be as many as codes");
+    if (allowed && allowed->size() != (n + 7) / 8) throw std::invalid_argument("allowed must have a bit for each code");
+    return {queries ? view(*queries) : std::span<const std::uint8_t>{}, view(weights), ids ? ids->data() : nullptr,
+            allowed ? allowed->data() : nullptr, std::max(n_threads, 1)};
+}
+
+// A Python object that C++ holds, given back under the GIL.
+std::shared_ptr<void> held(nb::object object) {
+    return {new nb::object(std::move(object)), [](void* p) {
+                nb::gil_scoped_acquire locked;
+                delete static_cast<nb::object*>(p);
+            }};
+}
+
+template <class T> Shared<T> shared(nb::handle array) {
+    const auto values = nb::cast<In<T, 1>>(array);
+    return Shared<T>(std::span<const T>(values.data(), values.size()), held(nb::cast(values)));
+}
+
+template <class T> Out<T> lent(const Shared<T>& values) {
+    auto* owner = new Shared<T>(values);
+    nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<Shared<T>*>(p); });
+    const std::size_t shape = values.size();
+    return Out<T>(const_cast<T*>(values.values.data()), 1, &shape, capsule);
+}
+
+nb::dict prepared(const CodeIndex& self) {
+    nb::dict arrays;
+    const auto* tables = self.tables();
+    if (!tables) return arrays;
+    arrays["size"] = give(std::vector<std::int64_t>{tables->n_codes, tables->n_distinct});
+    arrays["rows"] = lent(tables->rows);
+    arrays["firsts"] = lent(tables->firsts);
+    for (std::size_t t = 0; t < tables->tables.size(); ++t) {
+        const auto& table = tables->tables[t];
+        const auto number = std::to_string(t);
+        arrays[nb::str(("key" + number).c_str())] = give(std::vector<std::uint8_t>(table.key));
+        arrays[nb::str(("starts" + number).c_str())] = lent(table.starts);
+        arrays[nb::str(("blocks" + number).c_str())] = lent(table.blocks);
+    }
+    return arrays;
+}
+
+std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays, int n_bytes) {
+    auto tables = std::make_unique<PruneTables>();
+    const auto size = nb::cast<Ints>(arrays["size"]);
+    if (size.size() != 2) throw std::invalid_argument("size must be two numbers");
+    tables->n_codes = size.data()[0];
+    tables->n_distinct = size.data()[1];
+    tables->rows = shared<std::uint32_t>(arrays["rows"]);
+    tables->firsts = shared<std::uint32_t>(arrays["firsts"]);
+    for (int t = 0; t < 4 && arrays.contains(("key" + std::to_string(t)).c_str()); ++t) {
+        const auto number = std::to_string(t);
+        PruneTable table;
+        const auto key = nb::cast<In<std::uint8_t, 1>>(arrays[("key" + number).c_str()]);
+        table.key.assign(key.data(), key.data() + key.size());
+        for (int j = 0; j < n_bytes; ++j)
+            if (std::find(table.key.begin(), table.key.end(), j) == table.key.end())
+                table.rest.push_back(static_cast<std::uint8_t>(j));
+        table.starts = shared<std::uint32_t>(arrays[("starts" + number).c_str()]);
+        table.blocks = shared<std::uint8_t>(arrays[("blocks" + number).c_str()]);
+        tables->tables.push_back(std::move(table));
+    }
+    return tables;
+}
+
+}  // namespace
+
+void bind_codes(nb::module_& m) {
+    nb::class_<CodeIndex>(m, "CodeBlocks")
+        .def(nb::init<int>(), nb::arg("n_bytes"))
+        .def_prop_ro("n_codes", [](const CodeIndex& self) { return self.codes().n_codes(); })
+        .def_prop_ro("n_bytes", [](const CodeIndex& self) { return self.codes().n_bytes(); })
+        .def(
+            "append",
+            [](CodeIndex& self, Matrix codes) {
+                check_width(self, codes);
+                nb::gil_scoped_release unlocked;
+                self.append(view(codes));
+            },
+            nb::arg("codes"))
+        .def(
+            "attach",
+            [](CodeIndex& self, Writable blocks, std::int64_t n_codes) {
+                self.attach({blocks.data(), blocks.size()}, n_codes, held(nb::cast(blocks)));
+            },
+            nb::arg("blocks"), nb::arg("n_codes"))
+        .def("chunks",
+             [](const CodeIndex& self) {
+                 nb::list pieces;
+                 for (const auto& chunk : self.codes().chunks()) {
+                     auto* owner = new std::shared_ptr<std::uint8_t>(chunk.data);
+                     nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<std::uint8_t>*>(p); });
+                     const auto size = static_cast<std::size_t>(self.codes().blocks_in(chunk) * self.codes().block_size());
+                     pieces.append(nb::ndarray<nb::numpy, const std::uint8_t>(chunk.data.get(), 1, &size, capsule));
+                 }
+                 return pieces;
+             })
+        .def("get",
+             [](const CodeIndex& self, Ints positions) {
+                 return give(self.codes().get(view(positions)),
+                             {positions.size(), static_cast<std::size_t>(self.codes().n_bytes())});
+             },
+             nb::arg("positions"))
+        .def("put",
+             [](CodeIndex& self, Ints positions, Matrix codes) {
+                 check_width(self, codes);
+                 self.put(view(positions), view(codes));
+             },
+             nb::arg("positions"), nb::arg("codes"))
+        .def(
+            "search",
+            [](const CodeIndex& self, Matrix queries, std::int64_t k, Ints weights, std::optional<Ints> ids,
+               std::optional<In<std::uint8_t, 1>> allowed, int n_threads) {
+                if (k < 1) throw std::invalid_argument("k must be at least 1");
+                const auto request = request_of(self, queries, weights, ids, allowed, n_threads);
+                const auto n = queries.shape(0);
+                std::vector<std::int64_t> distances, found;
+                {
+                    nb::gil_scoped_release unlocked;
+                    const auto answers = self.nearest(request, k);
+                    distances.assign(n * k, -1);
+                    found.assign(n * k, -1);
+                    for (std::size_t i = 0; i < n; ++i)
+                        for (std::size_t j = 0; j < answers[i].size(); ++j) {
+                            distances[i * k + j] = answers[i][j].distance;
+                            found[i * k + j] = answers[i][j].id;
+                        }
+                }
+                const auto width = static_cast<std::size_t>(k);
+                return std::tuple(give(std::move(distances), {n, width}), give(std::move(found), {n, width}));
+            },
+            nb::arg("queries"), nb::arg("k"), nb::arg("weights"), nb::arg("ids").none(), nb::arg("allowed").none(),
+            nb::arg("n_threads"))
+        .def(
+            "range_search",
+            [](const CodeIndex& self, Matrix queries, std::int64_t radius, Ints weights, std::optional<Ints> ids,
+               std::optional<In<std::uint8_t, 1>> allowed, int n_threads) {
+                const auto request = request_of(self, queries, weights, ids, allowed, n_threads);
+                std::vector<std::int64_t> offsets{0}, distances, found;
+                {
+                    nb::gil_scoped_release unlocked;
+                    for (const auto& answer : self.within(request, radius)) {
+                        for (const auto& entry : answer) {
+                            distances.push_back(entry.distance);
+                            found.push_back(entry.id);
+                        }
+                        offsets.push_back(static_cast<std::int64_t>(found.size()));
+                    }
+                }
+                return std::tuple(give(std::move(offsets)), give(std::move(distances)), give(std::move(found)));
+            },
+            nb::arg("queries"), nb::arg("radius"), nb::arg("weights"), nb::arg("ids").none(),
+            nb::arg("allowed").none(), nb::arg("n_threads"))
+        .def(
+            "prepare",
+            [](CodeIndex& self, Ints weights, std::optional<Ints> ids, std::optional<In<std::uint8_t, 1>> allowed,
+               double most_bytes, bool always, int n_threads) {
+                const auto request = request_of(self, std::nullopt, weights, ids, allowed, n_threads);
+                nb::gil_scoped_release unlocked;
+                return self.prepare(request, most_bytes, always);
+            },
+            nb::arg("weights"), nb::arg("ids").none(), nb::arg("allowed").none(), nb::arg("most_bytes"),
+            nb::arg("always"), nb::arg("n_threads"))
+        .def("forget", &CodeIndex::forget)
+        .def("prepared", prepared)
+        .def(
+            "adopt", [](CodeIndex& self, nb::dict arrays) { self.adopt(tables_of(arrays, self.codes().n_bytes())); },
+            nb::arg("arrays"))
+        .def("info", [](const CodeIndex& self) {
+            nb::dict about;
+            about["code_bytes"] = self.codes().memory();
+            about["prune_bytes"] = self.prune_memory();
+            about["n_prepared"] = self.tables() ? self.tables()->n_codes : 0;
+            return about;
+        });
+}

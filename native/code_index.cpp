@@ -1,0 +1,147 @@
+#include "code_index.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "parallel.hpp"
+
+namespace cghash {
+
+std::int64_t CodeIndex::prune_memory() const {
+    if (!tables_) return 0;
+    const std::lock_guard lock(mutex_);
+    const auto orders = latest_ && latest_->pruner ? latest_->pruner->memory() : 0;
+    return tables_->memory() + orders + static_cast<std::int64_t>(stale_.size() + 8 * changed_.capacity());
+}
+
+void CodeIndex::put(std::span<const std::int64_t> positions, std::span<const std::uint8_t> codes) {
+    codes_.put(positions, codes);
+    if (!tables_) return;
+    if (stale_.empty()) stale_.resize((tables_->n_codes + 7) / 8);
+    for (auto position : positions) {
+        if (position >= tables_->n_codes) continue;
+        auto& byte = stale_[position / 8];
+        const auto bit = static_cast<std::uint8_t>(1 << position % 8);
+        if (!(byte & bit)) changed_.push_back(position);
+        byte |= bit;
+    }
+    if (static_cast<std::int64_t>(changed_.size()) > tables_->n_codes / 64) forget();  // they are looked at one by one
+}
+
+void CodeIndex::forget() {
+    const std::lock_guard lock(mutex_);
+    latest_.reset();
+    tables_.reset();
+    stale_.clear();
+    changed_.clear();
+    always_ = false;
+}
+
+void CodeIndex::adopt(std::unique_ptr<PruneTables> tables) {
+    tables->check(codes_.n_bytes());
+    if (tables->n_codes > codes_.n_codes()) throw std::invalid_argument("tables must cover codes that are here");
+    forget();
+    tables_ = std::move(tables);
+}
+
+bool CodeIndex::prepare(const Request& request, double most_bytes, bool always) {
+    forget();
+    const Lookups lookups(request.weights, codes_.n_bytes(), kernels());
+    tables_ = build_tables(codes_, lookups, request.ids, request.allowed, most_bytes, request.n_threads);
+    if (!tables_) return false;
+    const auto found = weighted(request);
+    const auto pays = [&](std::int64_t n) { return found->pruner->budget(10, n, request.n_threads) > 0; };
+    always_ = always;
+    if (always || pays(1) || pays(100)) return true;
+    forget();
+    return false;
+}
+
+std::shared_ptr<const CodeIndex::Weighted> CodeIndex::weighted(const Request& request) const {
+    const std::lock_guard lock(mutex_);
+    const auto& chosen = kernels();
+    if (latest_ && &latest_->lookups.kernels == &chosen && std::ranges::equal(latest_->weights, request.weights))
+        return latest_;
+    auto made = std::make_shared<Weighted>(request.weights, codes_.n_bytes(), chosen);
+    if (tables_) made->pruner = std::make_unique<Pruner>(*tables_, made->lookups, codes_);
+    latest_ = made;
+    return made;
+}
+
+Answers CodeIndex::nearest(const Request& request, std::int64_t k) const {
+    return answer(request, k, Reservoir::unlimited);
+}
+
+Answers CodeIndex::within(const Request& request, std::int64_t radius) const {
+    return answer(request, Reservoir::unlimited, radius);
+}
+
+// Pruning finds allowed codes among all, so that it takes longer the fewer they are.
+bool CodeIndex::worth_pruning(const Request& request) const {
+    if (!request.allowed) return true;
+    std::int64_t count = 0;
+    const auto n_bytes = (codes_.n_codes() + 7) / 8;
+    for (std::int64_t i = 0; i < n_bytes; ++i) count += std::popcount(request.allowed[i]);
+    return 16 * count >= codes_.n_codes();
+}
+
+double CodeIndex::budget_of(const Weighted& found, std::int64_t k, std::int64_t n_queries, int n_threads) const {
+    if (!found.pruner || !n_queries) return 0;
+    if (always_) return std::numeric_limits<double>::infinity();
+    return found.pruner->budget(k == Reservoir::unlimited ? 100 : k, n_queries, n_threads);  // the former: a radius
+}
+
+Answers CodeIndex::answer(const Request& request, std::int64_t k, std::int64_t limit) const {
+    const auto found = weighted(request);
+    const CodeQuery ask{codes_, found->lookups, request.queries, k, request.ids, request.allowed, request.n_threads};
+    const auto n = ask.n_queries();
+    std::vector<std::int64_t> limits(n, limit);
+    const double budget = budget_of(*found, k, n, request.n_threads);
+    if (budget <= 0 || !(always_ || worth_pruning(request))) return scan_search(ask, {}, limits, 0, codes_.n_codes());
+
+    const Pruner& pruner = *found->pruner;
+    auto answers = scan_search(ask, {}, limits, tables_->n_codes, codes_.n_codes());
+    std::vector<std::uint8_t> left(n);  // to be scanned
+    const auto prune = [&](std::int64_t i) {
+        if (!always_ && !pruner.worth_a_try()) {
+            left[i] = 1;
+            return;
+        }
+        Reservoir nearest(k, limit, false);
+        for (const auto& entry : answers[i]) nearest.offer(entry);
+        std::uint8_t code[128];
+        for (auto position : changed_) {
+            if (!ask.allows(position)) continue;
+            codes_.read(position, code);
+            std::int64_t distance = 0;
+            for (int j = 0; j < codes_.n_bytes(); ++j)
+                distance += found->lookups.byte_weight(j, ask.query(i)[j] ^ code[j]);
+            nearest.offer({distance, ask.id(position)});
+        }
+        double spent = 0;
+        const bool finished = pruner.search(ask, ask.query(i), stale_.empty() ? nullptr : stale_.data(), budget, nearest, spent);
+        pruner.note(finished);
+        if (finished) answers[i] = nearest.sorted();
+        else {
+            left[i] = 1;
+            nearest.tighten();
+            limits[i] = std::min(limit, nearest.kth());
+        }
+    };
+    // threads take longer to begin than a few queries to end
+    const auto workers = std::min<std::int64_t>(request.n_threads, 1 + n / 8);
+    parallel_chunks(n, static_cast<int>(workers), prune);
+    std::vector<std::int64_t> which, their_limits;
+    for (std::int64_t i = 0; i < n; ++i)
+        if (left[i]) {
+            which.push_back(i);
+            their_limits.push_back(limits[i]);
+        }
+    if (which.empty()) return answers;
+    auto scanned = scan_search(ask, which, their_limits, 0, codes_.n_codes());
+    for (auto i : which) answers[i] = std::move(scanned[i]);
+    return answers;
+}
+
+}  // namespace cghash

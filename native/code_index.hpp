@@ -1,0 +1,68 @@
+// Codes, the tables that search prunes by, and the choice between scan and prune.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "code_search.hpp"
+#include "prune_search.hpp"
+#include "prune_tables.hpp"
+
+namespace cghash {
+
+// Searches may run at the same time; nothing may change meanwhile.
+class CodeIndex {
+   public:
+    explicit CodeIndex(int n_bytes) : codes_(n_bytes) {}
+
+    struct Request {
+        std::span<const std::uint8_t> queries;
+        std::span<const std::int64_t> weights;
+        const std::int64_t* ids;
+        const std::uint8_t* allowed;
+        int n_threads;
+    };
+
+    const CodeBlocks& codes() const { return codes_; }
+    const PruneTables* tables() const { return tables_.get(); }
+    std::int64_t prune_memory() const;
+
+    void append(std::span<const std::uint8_t> codes) { codes_.append(codes); }
+    void attach(std::span<std::uint8_t> blocks, std::int64_t n, std::shared_ptr<void> owner) {
+        codes_.attach(blocks, n, std::move(owner));
+    }
+    void put(std::span<const std::int64_t> positions, std::span<const std::uint8_t> codes);
+
+    // Build tables of at most so many bytes; false where they do not pay, and are dropped again. `always` keeps and
+    // uses them even then.
+    bool prepare(const Request&, double most_bytes, bool always);
+    void adopt(std::unique_ptr<PruneTables> tables);
+    void forget();
+
+    Answers nearest(const Request&, std::int64_t k) const;
+    Answers within(const Request&, std::int64_t radius) const;
+
+   private:
+    // What follows from weights; kept for the next search under the same.
+    struct Weighted {
+        Weighted(std::span<const std::int64_t> weights, int n_bytes, const KernelTable& kernels)
+            : weights(weights.begin(), weights.end()), lookups(weights, n_bytes, kernels) {}
+        std::vector<std::int64_t> weights;
+        Lookups lookups;
+        std::unique_ptr<Pruner> pruner;  // null without tables
+    };
+    std::shared_ptr<const Weighted> weighted(const Request&) const;
+    Answers answer(const Request&, std::int64_t k, std::int64_t limit) const;
+    double budget_of(const Weighted&, std::int64_t k, std::int64_t n_queries, int n_threads) const;
+    bool worth_pruning(const Request&) const;
+
+    CodeBlocks codes_;
+    std::unique_ptr<PruneTables> tables_;
+    bool always_ = false;                    // prune, whatever the estimate says
+    std::vector<std::uint8_t> stale_;        // a bit for each code of the tables that was changed since
+    std::vector<std::int64_t> changed_;      // their positions
+    mutable std::mutex mutex_;               // guards latest_
+    mutable std::shared_ptr<const Weighted> latest_;
+};
+
+}  // namespace cghash

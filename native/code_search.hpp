@@ -1,0 +1,35 @@
+// Searches among codes, by scanning all of them or by pruning with tables; both are exact.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "code_blocks.hpp"
+#include "lookups.hpp"
+#include "reservoir.hpp"
+
+namespace cghash {
+
+// Queries and what they are asked among.
+struct CodeQuery {
+    const CodeBlocks& codes;
+    const Lookups& lookups;
+    std::span<const std::uint8_t> queries;      // (n, n_bytes)
+    std::int64_t k;                             // Reservoir::unlimited for all within the limit
+    const std::int64_t* ids;                    // by position, null for positions themselves
+    const std::uint8_t* allowed;                // a bit for each position, null for all
+    int n_threads;
+
+    std::int64_t n_queries() const { return static_cast<std::int64_t>(queries.size()) / codes.n_bytes(); }
+    const std::uint8_t* query(std::int64_t i) const { return queries.data() + i * codes.n_bytes(); }
+    std::int64_t id(std::int64_t position) const { return ids ? ids[position] : position; }
+    bool allows(std::int64_t position) const { return !allowed || (allowed[position / 8] >> (position % 8) & 1); }
+};
+
+using Answers = std::vector<std::vector<Found>>;  // by query, sorted
+
+// Look at the codes first … last − 1; of `which` queries (all when empty), those within limits[i] of each.
+Answers scan_search(const CodeQuery&, std::span<const std::int64_t> which, std::span<const std::int64_t> limits,
+                    std::int64_t first, std::int64_t last);
+
+}  // namespace cghash

@@ -1,0 +1,120 @@
+#include "lookups.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+namespace cghash {
+namespace {
+
+// out[p] = in[p ^ x] for 2^bits entries: words move by x's upper bits, and the bytes within them by its lower three.
+void permute(const std::uint8_t* in, int bits, unsigned x, std::uint8_t* out) {
+    const int n_words = (1 << bits) / 8;
+    for (int i = 0; i < n_words; ++i) {
+        std::uint64_t word;
+        std::memcpy(&word, in + 8 * (static_cast<unsigned>(i) ^ (x >> 3)), 8);
+        if (x & 1) word = (word & 0x00ff00ff00ff00ff) << 8 | ((word >> 8) & 0x00ff00ff00ff00ff);
+        if (x & 2) word = (word & 0x0000ffff0000ffff) << 16 | ((word >> 16) & 0x0000ffff0000ffff);
+        if (x & 4) word = word << 32 | word >> 32;
+        std::memcpy(out + 8 * i, &word, 8);
+    }
+}
+
+}  // namespace
+
+Lookups::Lookups(std::span<const std::int64_t> weights, int n_bytes_, const KernelTable& kernels_)
+    : kernels(kernels_), n_bytes(n_bytes_), bytes_(256 * static_cast<std::size_t>(n_bytes_)) {
+    if (weights.size() != 8 * static_cast<std::size_t>(n_bytes))
+        throw std::invalid_argument("weights must have one entry for each bit of n_bytes");
+    std::int64_t sum = 0;
+    for (auto w : weights) {
+        if (w < 0 || w >= std::int64_t{1} << 53 || (sum += w) >= std::int64_t{1} << 53)
+            throw std::invalid_argument("weights must not be negative, and their sum below 2^53");
+    }
+    for (int j = 0; j < n_bytes; ++j)
+        for (int mask = 1; mask < 256; ++mask) {
+            const int rest = mask & (mask - 1), lowest = mask ^ rest;
+            int bit = 0;
+            while (lowest >> bit != 1) ++bit;
+            bytes_[256 * j + mask] = bytes_[256 * j + rest] + weights[8 * j + bit];
+        }
+    groups_ = groups_of(n_bytes, kernels.lookup_bits);
+    scan_ = values_of(weights, groups_, kernels.lookup_bits);
+    nibbles_ = values_of(weights, groups_of(n_bytes, 4), 4);
+    for (int j = 0; j < n_bytes; j += 8) {
+        std::int64_t panel = 0;
+        for (int i = j; i < std::min(j + 8, n_bytes); ++i) panel += byte_weight(i, 255);
+        largest_panel_ = std::max(largest_panel_, panel);
+    }
+}
+
+std::vector<Lookups::Group> Lookups::groups_of(int n_bytes, int lookup_bits) {
+    std::vector<Group> groups;
+    if (lookup_bits == 4) {
+        for (int g = 0; g < 2 * n_bytes; ++g) groups.push_back({4 * g, 4 * g + 1, 4 * g + 2, 4 * g + 3, -1, -1});
+        return groups;
+    }
+    for (int panel = 0; panel < n_bytes; panel += 8) {
+        const int end = std::min(panel + 8, n_bytes);
+        for (int j = panel; j < end; ++j)
+            groups.push_back({8 * j, 8 * j + 1, 8 * j + 2, 8 * j + 3, 8 * j + 4, 8 * j + 5});
+        for (int j = panel; j < end; j += 3) {
+            Group upper{-1, -1, -1, -1, -1, -1};
+            for (int i = 0; i < 3 && j + i < end; ++i) {
+                upper[2 * i] = 8 * (j + i) + 6;
+                upper[2 * i + 1] = 8 * (j + i) + 7;
+            }
+            groups.push_back(upper);
+        }
+    }
+    return groups;
+}
+
+std::vector<float> Lookups::values_of(std::span<const std::int64_t> weights, const std::vector<Group>& groups,
+                                      int bits) const {
+    const std::size_t size = std::size_t{1} << bits;
+    std::vector<float> values(groups.size() * size);
+    for (std::size_t g = 0; g < groups.size(); ++g)
+        for (std::size_t mask = 0; mask < size; ++mask) {
+            std::int64_t sum = 0;
+            for (int i = 0; i < bits; ++i)
+                if (mask >> i & 1 && groups[g][i] >= 0) sum += weights[groups[g][i]];
+            values[g * size + mask] = static_cast<float>(sum);
+        }
+    return values;
+}
+
+double Lookups::scan_scale(std::int64_t limit) const {
+    const auto most = wide() ? std::min(limit, largest_panel_) : limit;
+    return full_scale / std::max(static_cast<double>(most), 0.5);
+}
+
+void Lookups::fill_scan(const std::uint8_t* query, double scale, std::uint8_t* tables) const {
+    const int bits = kernels.lookup_bits, size = 1 << bits;
+    std::array<std::uint8_t, 64> plain;
+    // rounding to float, of values, scale and product, must not raise an entry
+    const auto lowered = static_cast<float>(scale * (1.0 - 0x1p-20));
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+        unsigned x = 0;
+        for (int i = 0; i < bits; ++i)
+            if (const int bit = groups_[g][i]; bit >= 0) x |= (query[bit / 8] >> (bit % 8) & 1u) << i;
+        kernels.quantize(scan_.data() + g * size, size, lowered, plain.data());
+        permute(plain.data(), bits, x, tables + g * size);
+    }
+}
+
+void Lookups::fill_bucket(const std::uint8_t* query, double scale, std::uint8_t* tables) const {
+    const auto lowered = static_cast<float>(scale * (1.0 - 0x1p-20));
+    std::array<std::uint8_t, 16> plain;
+    for (int g = 0; g < 2 * n_bytes; ++g) {
+        kernels.quantize(nibbles_.data() + 16 * g, 16, lowered, plain.data());
+        permute(plain.data(), 4, query[g / 2] >> (g % 2 * 4) & 15u, tables + 16 * g);
+    }
+}
+
+int limit_of(std::int64_t limit, double scale) {
+    return static_cast<int>(std::min(std::floor(static_cast<double>(limit) * scale * (1.0 + 0x1p-40)), 65534.0));
+}
+
+}  // namespace cghash

@@ -1,0 +1,55 @@
+// What searches look up: exact distances by bytes, and tables of bytes that bound distances from below.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernel_table.hpp"
+
+namespace cghash {
+
+// Depends on the weights and the kernels alone; a table is indexed by the XOR of two codes' bits.
+class Lookups {
+   public:
+    // One weight for each bit of n_bytes, none negative, their sum below 2^53.
+    Lookups(std::span<const std::int64_t> weights, int n_bytes, const KernelTable& kernels);
+
+    const KernelTable& kernels;
+    const int n_bytes;
+
+    std::int64_t byte_weight(int byte, std::uint8_t differing) const { return bytes_[256 * byte + differing]; }
+    // Distance of a query from a lane of a block that stores all bytes.
+    std::int64_t distance(const std::uint8_t* query, const std::uint8_t* block, int lane) const {
+        std::int64_t sum = 0;
+        for (int j = 0; j < n_bytes; ++j) sum += byte_weight(j, query[j] ^ block[64 * j + lane]);
+        return sum;
+    }
+
+    // Tables for KernelTable::scan: size, and the scale at which a limit uses their range.
+    std::size_t scan_size() const { return scan_.size(); }
+    double scan_scale(std::int64_t limit) const;
+    bool wide() const { return n_bytes > 16; }
+    void fill_scan(const std::uint8_t* query, double scale, std::uint8_t* tables) const;
+
+    // Tables of nibbles for KernelTable::scan_bucket.
+    std::size_t bucket_size() const { return nibbles_.size(); }
+    void fill_bucket(const std::uint8_t* query, double scale, std::uint8_t* tables) const;
+
+   private:
+    using Group = std::array<int, 6>;  // bit numbers, -1 for none
+    static std::vector<Group> groups_of(int n_bytes, int lookup_bits);
+    std::vector<float> values_of(std::span<const std::int64_t> weights, const std::vector<Group>& groups, int bits) const;
+
+    std::vector<std::int64_t> bytes_;  // (n_bytes, 256)
+    std::vector<Group> groups_;
+    std::vector<float> scan_;          // (groups, 2^lookup_bits)
+    std::vector<float> nibbles_;       // (2·n_bytes, 16)
+    std::int64_t largest_panel_ = 0;   // weight of the heaviest eight bytes that are summed in bytes
+};
+
+// Which table entries a bound reaches: sums of entries ≤ limit_of(limit, scale) whenever the distance is ≤ limit.
+inline constexpr double full_scale = 254.0;
+int limit_of(std::int64_t limit, double scale);
+
+}  // namespace cghash

@@ -1,0 +1,241 @@
+#include "prune_search.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "parallel.hpp"
+
+namespace cghash {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+PruneCosts costs_of(const Lookups& lookups) {
+    const std::string name = lookups.kernels.name;
+    const double width = lookups.n_bytes / 8.0;
+    const double compute = name == "avx512vbmi" ? 4.5 : name == "avx512" ? 6.5 : name == "avx2" ? 9.0 : 300.0;
+    const double block = name == "baseline" ? 300.0 : 8.0;
+    return {1.5, 12.0, 4.0 + (block + 8.0) * width, 38.0 * width, compute * width};
+}
+
+}  // namespace
+
+MaskOrder::MaskOrder(const PruneTable& table, const Lookups& lookups, std::int64_t length) {
+    struct Entry {
+        std::int64_t weight;
+        std::uint16_t mask;
+    };
+    std::vector<Entry> entries{{0, 0}}, more, merged;
+    for (std::size_t bit = 0; bit < 8 * table.key.size(); ++bit) {
+        const auto weight = lookups.byte_weight(table.key[bit / 8], static_cast<std::uint8_t>(1 << bit % 8));
+        more = entries;
+        for (auto& entry : more) entry = {entry.weight + weight, static_cast<std::uint16_t>(entry.mask | 1u << bit)};
+        merged.resize(2 * entries.size());
+        std::merge(entries.begin(), entries.end(), more.begin(), more.end(), merged.begin(),
+                   [](const Entry& a, const Entry& b) { return a.weight < b.weight; });
+        entries.swap(merged);
+    }
+    whole = length >= static_cast<std::int64_t>(entries.size());
+    if (!whole) entries.resize(static_cast<std::size_t>(length));
+    ranks.assign(table.n_keys(), 65535);
+    for (std::size_t r = 0; r < entries.size(); ++r) {
+        weights.push_back(entries[r].weight);
+        masks.push_back(entries[r].mask);
+        ranks[entries[r].mask] = static_cast<std::uint16_t>(r);
+    }
+    weights.shrink_to_fit();
+    masks.shrink_to_fit();
+}
+
+Pruner::Pruner(const PruneTables& tables, const Lookups& lookups, const CodeBlocks& codes)
+    : tables_(tables), lookups_(lookups), costs_(costs_of(lookups)),
+      n_blocks_(static_cast<double>(tables.n_codes) / 64) {
+    for (const auto& table : tables.tables)
+        orders_.emplace_back(table, lookups, worth_ordering(table.n_keys(), tables.n_codes));
+    calibrate(codes);
+}
+
+std::int64_t Pruner::memory() const {
+    std::size_t bytes = 0;
+    for (const auto& order : orders_) bytes += 10 * order.weights.capacity() + 2 * order.ranks.capacity();
+    return static_cast<std::int64_t>(bytes);
+}
+
+// One query under way.
+class Pruner::Run {
+   public:
+    Run(const Pruner& pruner, const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale,
+        Reservoir& nearest)
+        : pruner_(pruner), lookups_(pruner.lookups_), ask_(ask), query_(query), stale_(stale), nearest_(nearest) {
+        const auto& tables = pruner.tables_.tables;
+        for (std::size_t t = 0; t < tables.size(); ++t) keys_[t] = tables[t].key_of(query);
+        std::memset(nibbles_, 0, lookups_.bucket_size());
+        follow();
+    }
+
+    bool search(double budget, double& spent) {
+        const auto& orders = pruner_.orders_;
+        const auto& tables = pruner_.tables_.tables;
+        const auto& costs = pruner_.costs_;
+        for (step_ = 0;; ++step_) {
+            std::int64_t bound = 0;
+            for (const auto& order : orders) {
+                if (step_ >= static_cast<std::int64_t>(order.weights.size())) return order.whole;
+                bound += order.weights[step_];
+            }
+            if (step_ % 8 == 0 && nearest_.tighten()) follow();
+            if (bound > nearest_.limit()) return true;
+            if (spent > budget) return false;
+            for (table_ = 0; table_ < tables.size(); ++table_) {
+                look_ahead(tables[table_], orders[table_]);
+                const auto& table = tables[table_];
+                const auto key = keys_[table_] ^ orders[table_].masks[step_];
+                const std::int64_t first = table.starts[key], last = table.starts[key + 1];
+                if (first == last) continue;
+                visit(table, orders[table_].weights[step_], key, first, last);
+                spent += costs.bucket + costs.block * static_cast<double>((last - 1) / 64 - first / 64 + 1);
+            }
+            spent += costs.step * static_cast<double>(tables.size());
+        }
+    }
+
+   private:
+    void look_ahead(const PruneTable& table, const MaskOrder& order) const {
+        const auto n = static_cast<std::int64_t>(order.masks.size());
+        if (step_ + 8 < n) prefetch(&table.starts[keys_[table_] ^ order.masks[step_ + 8]]);
+        if (step_ + 4 >= n) return;
+        const auto key = keys_[table_] ^ order.masks[step_ + 4];
+        const std::int64_t first = table.starts[key], last = table.starts[key + 1];
+        if (first == last) return;
+        const auto size = 64 * static_cast<std::int64_t>(table.rest.size());
+        const std::uint8_t* p = table.blocks.values.data() + first / 64 * size;
+        const std::uint8_t* end = table.blocks.values.data() + std::min((last + 63) / 64, first / 64 + 2) * size;
+        for (; p < end; p += 64) prefetch(p);
+    }
+
+    void visit(const PruneTable& table, std::int64_t weight, std::uint32_t key, std::int64_t first, std::int64_t last) {
+        key_weight_ = weight;
+        key_ = key;
+        set_start();
+        const BucketQuery query{nibbles_, table.rest.data(), static_cast<int>(table.rest.size()), &start_, &limit_};
+        lookups_.kernels.scan_bucket({table.blocks.values.data(), first, last}, query, survivors, this);
+    }
+
+    static void survivors(void* context, int, const std::uint8_t* block, std::int64_t number, std::uint64_t lanes) {
+        auto& self = *static_cast<Run*>(context);
+        for (; lanes; lanes &= lanes - 1) {
+            const int lane = std::countr_zero(lanes);
+            self.look(block, number * 64 + lane, lane);
+        }
+    }
+
+    void look(const std::uint8_t* block, std::int64_t place, int lane) {
+        const auto& tables = pruner_.tables_.tables;
+        const auto& table = tables[table_];
+        auto distance = key_weight_;
+        for (std::size_t j = 0; j < table.rest.size(); ++j)
+            distance += lookups_.byte_weight(table.rest[j], query_[table.rest[j]] ^ block[64 * j + lane]);
+        if (distance > nearest_.limit()) return;
+        std::uint8_t code[128];
+        table.read(key_, place, code);
+        for (std::size_t t = 0; t < tables.size(); ++t)  // shown by another table before?
+            if (t != table_ && pruner_.orders_[t].before(keys_[t] ^ tables[t].key_of(code), step_ + (t < table_))) return;
+        if (table_) place = pruner_.tables_.place_of(code, lookups_.kernels);
+        if (place < 0) return;
+        bool fell = false;
+        std::int64_t offered = 0;
+        for (const std::int64_t row : pruner_.tables_.rows_at(place)) {
+            if (row >= pruner_.tables_.n_codes || !ask_.allows(row) || (stale_ && stale_[row / 8] >> (row % 8) & 1)) continue;
+            fell |= nearest_.offer({distance, ask_.id(row)});
+            if (++offered >= ask_.k) break;  // rows are by id: no later one can be among the k nearest
+        }
+        if (fell) follow();
+    }
+
+    // Let the tables and their limit follow the reservoir's limit.
+    void follow() {
+        const auto limit = nearest_.limit();
+        if (limit == Reservoir::unlimited) return;
+        const double wanted = full_scale / std::max(static_cast<double>(limit), 0.5);
+        if (wanted > 1.27 * scale_) lookups_.fill_bucket(query_, scale_ = wanted, nibbles_);
+        limit_ = static_cast<std::uint8_t>(limit_of(limit, scale_));
+        set_start();
+    }
+    void set_start() {
+        start_ = static_cast<std::uint8_t>(std::min(static_cast<double>(key_weight_) * scale_ * (1.0 - 0x1p-20), 255.0));
+    }
+
+    const Pruner& pruner_;
+    const Lookups& lookups_;
+    const CodeQuery& ask_;
+    const std::uint8_t *query_, *stale_;
+    Reservoir& nearest_;
+    std::array<std::uint32_t, 4> keys_{};
+    std::int64_t step_ = 0, key_weight_ = 0;
+    std::size_t table_ = 0;
+    std::uint32_t key_ = 0;
+    double scale_ = 0;
+    std::uint8_t start_ = 0, limit_ = 254;
+    alignas(64) std::uint8_t nibbles_[2 * 128 * 16];
+};
+
+bool Pruner::search(const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale, double budget,
+                    Reservoir& nearest, double& spent) const {
+    spent = 0;
+    return Run(*this, ask, query, stale, nearest).search(budget, spent);
+}
+
+double Pruner::scan_cost(std::int64_t n_queries, int n_threads) const {
+    const double cost = n_blocks_ * (costs_.scan_read / static_cast<double>(n_queries) + costs_.scan_compute);
+    return n_queries == 1 ? cost / n_threads : cost;  // a single query is scanned by all threads, and pruned by one
+}
+
+double Pruner::budget(std::int64_t k, std::int64_t n_queries, int n_threads) const {
+    const double scan = scan_cost(n_queries, n_threads);
+    const auto& samples = samples_[k <= 30 ? 0 : 1];
+    const double harder = k <= 100 ? 1.0 : static_cast<double>(k) / 100.0;  // at most: work grows slower than k
+    double best = 0, least = 0.95 * scan;  // the mean cost of a query under the best budget so far
+    for (const double budget : samples) {
+        if (!(budget * harder < 2 * scan)) continue;
+        double sum = 0;
+        for (const double cost : samples) sum += harder * (cost <= budget ? cost : budget) + (cost <= budget ? 0 : scan);
+        const double mean = sum / static_cast<double>(samples.size());
+        if (mean < least) {
+            least = mean;
+            best = harder * budget;
+        }
+    }
+    return 1.2 * best;
+}
+
+bool Pruner::worth_a_try() const {
+    const auto tried = tried_.load(std::memory_order_relaxed), abandoned = abandoned_.load(std::memory_order_relaxed);
+    if (abandoned <= 8 + tried / 4) return true;
+    return skipped_.fetch_add(1, std::memory_order_relaxed) % 32 == 31;
+}
+
+void Pruner::note(bool finished) const {
+    tried_.fetch_add(1, std::memory_order_relaxed);
+    if (!finished) abandoned_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Pruner::calibrate(const CodeBlocks& codes) {
+    constexpr std::int64_t n_samples = 8;
+    const double most = scan_cost(1, 1);
+    std::vector<std::uint8_t> query(codes.n_bytes());
+    for (std::size_t i = 0; i < sampled_k.size(); ++i) {
+        const CodeQuery ask{codes, lookups_, {}, sampled_k[i], nullptr, nullptr, 1};
+        for (std::int64_t sample = 0; sample < n_samples; ++sample) {
+            codes.read((2 * sample + 1) * tables_.n_codes / (2 * n_samples), query.data());
+            Reservoir nearest(sampled_k[i], Reservoir::unlimited, false);
+            double spent = 0;
+            const bool finished = search(ask, query.data(), nullptr, most, nearest, spent);
+            samples_[i].push_back(finished ? spent : infinity);
+        }
+        std::sort(samples_[i].begin(), samples_[i].end());
+    }
+}
+
+}  // namespace cghash

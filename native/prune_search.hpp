@@ -1,0 +1,61 @@
+// Search by tables: keys in order of their distance from the query's, until no unseen code can be nearer.
+//
+// d(q, x) is a function of q XOR x, so the order of keys, as XOR masks, is the same for every query. In step r every
+// table visits its r-th mask; a code that no table has shown yet is at least as far as the r-th masks' weights together.
+#pragma once
+#include <array>
+#include <atomic>
+
+#include "code_search.hpp"
+#include "prune_tables.hpp"
+
+namespace cghash {
+
+struct MaskOrder {
+    std::vector<std::int64_t> weights;  // ascending
+    std::vector<std::uint16_t> masks;
+    std::vector<std::uint16_t> ranks;   // by mask; 65535 and more stands for all that are not in order
+    bool whole = false;                 // whether all masks are in order
+
+    MaskOrder(const PruneTable& table, const Lookups& lookups, std::int64_t length);
+    bool before(std::uint32_t mask, std::int64_t step) const { return ranks[mask] < step; }
+};
+
+// Nanoseconds, roughly; only their ratios matter, and only for the choice.
+struct PruneCosts {
+    double step, bucket, block;        // of pruning
+    double scan_read, scan_compute;    // of scanning a block: once for all queries, and for each
+};
+
+class Pruner {
+   public:
+    Pruner(const PruneTables& tables, const Lookups& lookups, const CodeBlocks& codes);
+
+    // False when `budget` was spent before the end; `spent` says how much it took. Rows with a bit in `stale` are
+    // passed over.
+    bool search(const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale, double budget,
+                Reservoir& nearest, double& spent) const;
+    // How much a query may spend on pruning before it is scanned instead; 0 where pruning does not pay.
+    double budget(std::int64_t k, std::int64_t n_queries, int n_threads) const;
+    // What became of budgets, so that they are not given in vain.
+    void note(bool finished) const;
+    bool worth_a_try() const;
+
+    std::int64_t memory() const;
+
+   private:
+    class Run;
+    double scan_cost(std::int64_t n_queries, int n_threads) const;
+    void calibrate(const CodeBlocks& codes);
+
+    const PruneTables& tables_;
+    const Lookups& lookups_;
+    PruneCosts costs_;
+    double n_blocks_;
+    std::vector<MaskOrder> orders_;
+    static constexpr std::array<std::int64_t, 2> sampled_k{10, 100};
+    std::array<std::vector<double>, 2> samples_;  // what queries like the codes themselves take; ∞ for too much
+    mutable std::atomic<std::int64_t> tried_{0}, abandoned_{0}, skipped_{0};
+};
+
+}  // namespace cghash

@@ -1,0 +1,170 @@
+#include <atomic>
+#include <memory>
+#include <numeric>
+
+#include "code_search.hpp"
+#include "parallel.hpp"
+
+namespace cghash {
+namespace {
+
+constexpr std::int64_t tile_bytes = 1 << 18;       // codes that stay in the second-level cache while queries pass
+constexpr std::size_t tables_bytes = 24 << 10;     // tables that stay in the first-level cache while codes pass
+constexpr std::int64_t state_bytes = 64 << 20;     // for the states of queries that are scanned together
+constexpr double refill = 1.27;                    // how much of the tables' range may lie idle
+
+struct Aligned {
+    void operator()(std::uint8_t* p) const { ::operator delete(p, std::align_val_t{64}); }
+};
+
+// A query under way in one thread.
+class Scanned {
+   public:
+    Scanned(const CodeQuery& ask, const std::uint8_t* query, std::int64_t limit, std::uint8_t* tables, ScanQuery& seen)
+        : nearest(ask.k, limit, ask.ids == nullptr), query_(query), lookups_(ask.lookups), tables_(tables), seen_(seen) {
+        std::fill_n(tables_, lookups_.scan_size(), std::uint8_t{0});
+        seen_ = {tables_, 254};
+        if (limit != Reservoir::unlimited) follow();
+    }
+
+    Reservoir nearest;
+
+    void look(const CodeQuery& ask, const std::uint8_t* block, std::int64_t first, std::uint64_t lanes) {
+        for (; lanes; lanes &= lanes - 1) {
+            const int lane = std::countr_zero(lanes);
+            if (!ask.allows(first + lane)) continue;
+            const Found found{lookups_.distance(query_, block, lane), ask.id(first + lane)};
+            if (nearest.offer(found)) follow();
+        }
+    }
+    void lower(std::int64_t limit) {
+        if (limit >= nearest.limit()) return;
+        nearest.lower(limit);
+        follow();
+    }
+
+   private:
+    // Let the tables and their limit follow the reservoir's limit.
+    void follow() {
+        const auto limit = nearest.limit();
+        if (limit < 0) {  // nothing can enter any more
+            std::fill_n(tables_, lookups_.scan_size(), std::uint8_t{255});
+            seen_.limit = 0;
+            return;
+        }
+        const double wanted = lookups_.scan_scale(limit);
+        if (wanted > refill * scale_) lookups_.fill_scan(query_, scale_ = wanted, tables_);
+        seen_.limit = static_cast<std::uint16_t>(limit_of(limit, scale_));
+    }
+
+    const std::uint8_t* query_;
+    const Lookups& lookups_;
+    std::uint8_t* tables_;
+    ScanQuery& seen_;
+    double scale_ = 0;
+};
+
+// All queries of a group in one thread.
+class Worker {
+   public:
+    Worker(const CodeQuery& ask, std::span<const std::int64_t> which, std::span<const std::int64_t> limits)
+        : ask_(ask), seen_(which.size()), last_(0),
+          tables_(static_cast<std::uint8_t*>(
+              ::operator new(which.size() * ask.lookups.scan_size(), std::align_val_t{64}))) {
+        states_.reserve(which.size());
+        for (std::size_t i = 0; i < which.size(); ++i)
+            states_.emplace_back(ask, ask.query(which[i]), limits[i], tables_.get() + i * ask.lookups.scan_size(),
+                                 seen_[i]);
+    }
+
+    // Blocks that lie together, of which the codes first … last − 1 count.
+    void scan(const ScanRange& range, std::int64_t first, std::int64_t last) {
+        first_ = first;
+        last_ = last;
+        const auto group = std::max<std::size_t>(1, tables_bytes / ask_.lookups.scan_size());
+        for (begun_ = 0; begun_ < states_.size(); begun_ += group)
+            ask_.lookups.kernels.scan(range, ask_.codes.n_bytes(), seen_.data() + begun_,
+                                      static_cast<int>(std::min(group, states_.size() - begun_)), survivors, this);
+    }
+    std::vector<Scanned>& states() { return states_; }
+
+   private:
+    static void survivors(void* context, int query, const std::uint8_t* block, std::int64_t number,
+                          std::uint64_t lanes) {
+        auto& self = *static_cast<Worker*>(context);
+        const auto code = number * 64;
+        if (code < self.first_) lanes &= ~std::uint64_t{0} << (self.first_ - code);
+        if (code + 64 > self.last_) lanes &= ~std::uint64_t{0} >> (code + 64 - self.last_);
+        self.states_[self.begun_ + query].look(self.ask_, block, code, lanes);
+    }
+
+    const CodeQuery& ask_;
+    std::vector<ScanQuery> seen_;
+    std::vector<Scanned> states_;
+    std::size_t begun_ = 0;
+    std::int64_t first_ = 0, last_;
+    std::unique_ptr<std::uint8_t, Aligned> tables_;
+};
+
+void scan_group(const CodeQuery& ask, std::span<const std::int64_t> which, std::span<const std::int64_t> limits,
+                std::int64_t first, std::int64_t last, Answers& answers, std::int64_t n_workers) {
+    const auto first_block = first / 64, last_block = (last + 63) / 64;
+    const auto tile = std::max<std::int64_t>(1, tile_bytes / ask.codes.block_size());
+    const auto n_tiles = (last_block - first_block + tile - 1) / tile;
+    std::atomic<std::int64_t> next{0};
+    std::vector<std::atomic<std::int64_t>> kth(which.size());
+    for (std::size_t i = 0; i < which.size(); ++i) kth[i] = limits[i];
+    std::vector<std::vector<std::vector<Found>>> found(n_workers);
+    parallel_chunks(n_workers, static_cast<int>(n_workers), [&](std::int64_t self) {
+        Worker worker(ask, which, limits);
+        for (std::int64_t at; (at = next.fetch_add(1)) < n_tiles;) {
+            const auto begin = first_block + at * tile, end = std::min(begin + tile, last_block);
+            ask.codes.each_piece(begin, end, [&](const std::uint8_t* blocks, std::int64_t number, std::int64_t count) {
+                worker.scan({blocks, number, count}, first, last);
+            });
+            if (n_workers == 1) continue;
+            for (std::size_t i = 0; i < which.size(); ++i) {  // what one thread knows helps the others
+                auto& state = worker.states()[i];
+                auto known = kth[i].load(std::memory_order_relaxed);
+                const auto mine = state.nearest.kth();
+                while (mine < known && !kth[i].compare_exchange_weak(known, mine, std::memory_order_relaxed)) {}
+                state.lower(std::min(known, mine));
+            }
+        }
+        for (auto& state : worker.states()) found[self].push_back(state.nearest.sorted());
+    });
+    for (std::size_t i = 0; i < which.size(); ++i) {
+        auto& answer = answers[which[i]];
+        answer = std::move(found[0][i]);
+        for (std::int64_t worker = 1; worker < n_workers; ++worker)
+            answer.insert(answer.end(), found[worker][i].begin(), found[worker][i].end());
+        if (n_workers > 1) std::sort(answer.begin(), answer.end());
+        if (static_cast<std::int64_t>(answer.size()) > ask.k) answer.resize(static_cast<std::size_t>(ask.k));
+    }
+}
+
+}  // namespace
+
+Answers scan_search(const CodeQuery& ask, std::span<const std::int64_t> which, std::span<const std::int64_t> limits,
+                    std::int64_t first, std::int64_t last) {
+    Answers answers(ask.n_queries());
+    if (first >= last) return answers;
+    std::vector<std::int64_t> all;
+    if (which.empty()) {
+        all.resize(ask.n_queries());
+        std::iota(all.begin(), all.end(), 0);
+        which = all;
+    }
+    const auto tiles = 1 + (last - first) * ask.codes.n_bytes() / tile_bytes;
+    const auto n_workers = std::clamp<std::int64_t>(ask.n_threads, 1, tiles);
+    const auto kept = std::min(ask.k, last - first);
+    const auto state = static_cast<std::int64_t>(ask.lookups.scan_size()) + 24 * kept + 256;
+    const auto group = static_cast<std::size_t>(std::max<std::int64_t>(1, state_bytes / (state * n_workers)));
+    for (std::size_t begun = 0; begun < which.size(); begun += group) {
+        const auto count = std::min(group, which.size() - begun);
+        scan_group(ask, which.subspan(begun, count), limits.subspan(begun, count), first, last, answers, n_workers);
+    }
+    return answers;
+}
+
+}  // namespace cghash

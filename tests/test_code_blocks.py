@@ -1,0 +1,225 @@
+"""CodeBlocks: native and twin, against sums written out; every path, instruction set and number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cghash._kernels import native, twins
+from cghash.codes import whole_weights
+
+BOTH = [pytest.param(twins, id="numpy")]
+ISAS = native.instruction_sets() if native is not None else []
+if native is not None:
+    BOTH.append(pytest.param(native, id="native", marks=pytest.mark.native))
+WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 11, 16, 17, 20, 24, 33, 64, 128]
+PLENTY = 1e12
+
+
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.native) for name in ISAS])
+def isa(request):
+    native.choose_instruction_set(request.param)
+    yield request.param
+    native.choose_instruction_set("")
+
+
+def written_out(codes, query, weights, ids, allowed):
+    """(distance, id) of every allowed code, sorted, in Python's integers."""
+    found = []
+    for position, code in enumerate(codes):
+        if allowed is None or allowed[position]:
+            bits = np.unpackbits(code ^ query, bitorder="little")
+            distance = sum(int(w) for w, bit in zip(weights, bits, strict=True) if bit)
+            found.append((distance, int(ids[position]) if ids is not None else position))
+    return sorted(found)
+
+
+def packed(allowed):
+    return None if allowed is None else np.packbits(allowed, bitorder="little")
+
+
+def some_codes(rng, n, n_bytes, share):
+    """Around a few centres, a share of their bits flipped; uniform for 0.5."""
+    centres = rng.integers(0, 256, (max(1, n // 50), n_bytes), dtype=np.uint8)
+    flipped = np.packbits(rng.random((n, 8 * n_bytes)) < share, axis=1, bitorder="little")
+    return centres[rng.integers(0, len(centres), n)] ^ flipped
+
+
+def some_weights(rng, n_bits, kind):
+    w = {
+        "ones": np.ones(n_bits),
+        "random": rng.random(n_bits),
+        "zeros": rng.random(n_bits) * (rng.random(n_bits) < 0.3),
+        "none": np.zeros(n_bits),
+        "wide": 10.0 ** rng.uniform(-12, 0, n_bits),
+    }[kind]
+    return whole_weights(w, n_bits)[0]
+
+
+@st.composite
+def cases(draw, most=1500):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n_bytes, n = draw(st.sampled_from(WIDTHS)), draw(st.integers(0, most))
+    codes = some_codes(rng, n, n_bytes, draw(st.sampled_from([0.0, 0.02, 0.1, 0.5])))
+    weights = some_weights(rng, 8 * n_bytes, draw(st.sampled_from(["ones", "random", "zeros", "none", "wide"])))
+    ids = draw(st.sampled_from([None, "shuffled"])) and rng.permutation(n).astype(np.int64) * 3
+    share = draw(st.sampled_from([None, 0.05, 0.5, 0.95]))
+    allowed = None if share is None else rng.random(n) < share
+    near = codes[rng.integers(0, n, 3)] if n else codes
+    queries = np.concatenate([near, rng.integers(0, 256, (2, n_bytes), dtype=np.uint8)])
+    return rng, codes, queries, weights, ids, allowed
+
+
+def assert_exact(blocks, case, k, n_threads):
+    _, codes, queries, weights, ids, allowed = case
+    distances, found = blocks.search(queries, k, weights, ids, packed(allowed), n_threads)
+    within = [written_out(codes, query, weights, ids, allowed) for query in queries]
+    for row, everything in enumerate(within):
+        expected = (everything + [(-1, -1)] * k)[:k]
+        assert list(zip(distances[row].tolist(), found[row].tolist(), strict=True)) == expected
+    radius = within[0][len(within[0]) // 7][0] if within[0] else 5
+    offsets, distances, found = blocks.range_search(queries, radius, weights, ids, packed(allowed), n_threads)
+    pairs = list(zip(distances.tolist(), found.tolist(), strict=True))
+    for row, everything in enumerate(within):
+        assert pairs[offsets[row] : offsets[row + 1]] == [pair for pair in everything if pair[0] <= radius]
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+@settings(max_examples=25)
+@given(case=cases(most=300), k=st.sampled_from([1, 7, 400]))
+def test_search_is_what_is_written_out(kernels, case, k):
+    blocks = kernels.CodeBlocks(case[1].shape[1])
+    blocks.append(case[1])
+    assert_exact(blocks, case, k, 1)
+
+
+def same_answers(native_blocks, twin_blocks, case, k, n_threads):
+    _, _, queries, weights, ids, allowed = case
+    ask = queries, k, weights, ids, packed(allowed)
+    expected = twin_blocks.search(*ask, 1)
+    for answer, right in zip(native_blocks.search(*ask, n_threads), expected, strict=True):
+        np.testing.assert_array_equal(answer, right)
+    radius = max(int(np.median(expected[0])), 0)
+    ask = queries, radius, weights, ids, packed(allowed)
+    for answer, right in zip(
+        native_blocks.range_search(*ask, n_threads), twin_blocks.range_search(*ask, 1), strict=True
+    ):
+        np.testing.assert_array_equal(answer, right)
+
+
+@settings(max_examples=40)
+@given(case=cases(), k=st.sampled_from([1, 10, 100, 5000]), n_threads=st.integers(1, 3))
+def test_scan_finds_what_the_twin_finds(isa, case, k, n_threads):
+    blocks, twin = native.CodeBlocks(case[1].shape[1]), twins.CodeBlocks(case[1].shape[1])
+    blocks.append(case[1])
+    twin.append(case[1])
+    same_answers(blocks, twin, case, k, n_threads)
+
+
+@settings(max_examples=60)
+@given(case=cases(), k=st.sampled_from([1, 10, 100, 5000]), n_threads=st.integers(1, 3), data=st.data())
+def test_pruning_finds_what_the_twin_finds_also_after_changes(isa, case, k, n_threads, data):
+    rng, codes, _, weights, ids, allowed = case
+    n, n_bytes = codes.shape
+    blocks, twin = native.CodeBlocks(n_bytes), twins.CodeBlocks(n_bytes)
+    covered = data.draw(st.integers(0, n))
+    blocks.append(codes[:covered])
+    some = None if ids is None else ids[:covered].copy()
+    marks = packed(allowed[:covered]) if allowed is not None and data.draw(st.booleans()) else None
+    if marks is not None:
+        allowed[:covered] = np.unpackbits(marks, count=covered, bitorder="little")
+    always = data.draw(st.booleans())
+    kept = blocks.prepare(weights, some, marks, PLENTY, always, 2)
+    assert kept or not always or not covered or (marks is not None and not marks.any())
+    blocks.append(codes[covered:])
+    twin.append(codes)
+    changed = rng.permutation(n)[: data.draw(st.integers(0, 6))].astype(np.int64)
+    new = rng.integers(0, 256, (len(changed), n_bytes), dtype=np.uint8)
+    for each in (blocks, twin):
+        each.put(changed, new)
+    same_answers(blocks, twin, case, k, n_threads)
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+@settings(max_examples=20)
+@given(case=cases(most=400))
+def test_blocks_and_tables_can_be_taken_over(kernels, case):
+    _, codes, _, weights, ids, _ = case
+    blocks, second = kernels.CodeBlocks(codes.shape[1]), kernels.CodeBlocks(codes.shape[1])
+    blocks.append(codes)
+    blocks.prepare(weights, ids, None, PLENTY, True, 1)
+    second.attach(np.concatenate([np.zeros(0, dtype=np.uint8), *blocks.chunks()]), len(codes))
+    if blocks.prepared():
+        second.adopt({name: array.copy() for name, array in blocks.prepared().items()})
+    np.testing.assert_array_equal(second.get(np.arange(len(codes))), codes)
+    assert second.info()["n_prepared"] == blocks.info()["n_prepared"]
+    twin = twins.CodeBlocks(codes.shape[1])
+    twin.append(codes)
+    same_answers(second, twin, case, 5, 1)
+    second.append(codes[:70])
+    np.testing.assert_array_equal(second.get(np.arange(len(codes), second.n_codes)), codes[:70])
+
+
+@pytest.mark.native
+@pytest.mark.skipif(native is None, reason="needs the native extension")
+@settings(max_examples=60)
+@given(data=st.data())
+def test_tables_that_were_tampered_with_are_refused_or_do_no_harm(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    codes = some_codes(rng, 900, 8, 0.05)
+    weights = some_weights(rng, 64, "random")
+    blocks = native.CodeBlocks(8)
+    blocks.append(codes)
+    assert blocks.prepare(weights, None, None, PLENTY, True, 1)
+    arrays = {name: array.copy() for name, array in blocks.prepared().items()}
+    name = data.draw(st.sampled_from(sorted(arrays)))
+    how = data.draw(st.sampled_from(["shorter", "noise", "gone"]))
+    if how == "shorter":
+        arrays[name] = arrays[name][: data.draw(st.integers(0, max(0, len(arrays[name]) - 1)))].copy()
+    elif how == "noise" and len(arrays[name]):
+        raw = arrays[name].view(np.uint8)
+        raw[rng.integers(0, len(raw), 5)] = rng.integers(0, 256, 5)
+    else:
+        del arrays[name]
+    second = native.CodeBlocks(8)
+    second.append(codes)
+    try:
+        second.adopt(arrays)
+    except (ValueError, KeyError):
+        return
+    second.search(codes[:20], 10, weights, None, None, 1)
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+def test_wrong_calls_are_refused(kernels):
+    for n_bytes in (0, 129):
+        with pytest.raises(ValueError, match="n_bytes"):
+            kernels.CodeBlocks(n_bytes)
+    blocks = kernels.CodeBlocks(2)
+    codes = np.zeros((3, 2), dtype=np.uint8)
+    weights = np.ones(16, dtype=np.int64)
+    blocks.append(codes)
+    no_ids = np.zeros(2, dtype=np.int64)
+    wrong = [
+        lambda: blocks.append(np.zeros((1, 3), dtype=np.uint8)),
+        lambda: blocks.attach(np.zeros(128, dtype=np.uint8), 3),
+        lambda: kernels.CodeBlocks(2).attach(np.zeros(127, dtype=np.uint8), 3),
+        lambda: kernels.CodeBlocks(2).attach(np.zeros(128, dtype=np.uint8), 65),
+        lambda: kernels.CodeBlocks(2).attach(np.zeros(0, dtype=np.uint8), -1),
+        lambda: blocks.get(np.array([3])),
+        lambda: blocks.get(np.array([-1])),
+        lambda: blocks.put(np.array([0]), codes),
+        lambda: blocks.search(codes, 0, weights, None, None, 1),
+        lambda: blocks.search(codes, 1, weights[:8], None, None, 1),
+        lambda: blocks.search(codes, 1, -weights, None, None, 1),
+        lambda: blocks.search(codes, 1, weights << 52, None, None, 1),
+        lambda: blocks.search(codes, 1, weights, no_ids, None, 1),
+        lambda: blocks.search(codes, 1, weights, None, np.zeros(2, dtype=np.uint8), 1),
+        lambda: blocks.search(np.zeros((1, 3), dtype=np.uint8), 1, weights, None, None, 1),
+    ]
+    for call in wrong:
+        with pytest.raises(ValueError):  # noqa: PT011
+            call()
+    assert blocks.n_codes == 3
