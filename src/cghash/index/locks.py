@@ -2,47 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Condition
+from threading import Condition, Lock
+from typing import Any
 
 
 class ReadWriteLock:
-    """Readers share; a writer waits for them, and new readers wait for a waiting writer."""
+    """`with lock.reading:` shares, `with lock.writing:` excludes; new readers wait behind a writer that waits."""
 
     def __init__(self) -> None:
-        self._changed = Condition()
+        self._gate = Lock()  # a writer holds it, a reader passes through
+        self._count = Condition(Lock())
         self._readers = 0
-        self._writing = False
-        self._waiting = 0
+        self.reading = _Reading(self)
+        self.writing = _Writing(self)
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        with self._changed:
-            while self._writing or self._waiting:
-                self._changed.wait()
-            self._readers += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._readers -= 1
-                if not self._readers:
-                    self._changed.notify_all()
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        with self._changed:
-            self._waiting += 1
-            try:
-                while self._writing or self._readers:
-                    self._changed.wait()
-                self._writing = True
-            finally:
-                self._waiting -= 1
+class _Reading:
+    def __init__(self, lock: ReadWriteLock) -> None:
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        lock = self._lock
+        with lock._gate, lock._count:
+            lock._readers += 1
+
+    def __exit__(self, *error: Any) -> None:
+        lock = self._lock
+        with lock._count:
+            lock._readers -= 1
+            if not lock._readers:
+                lock._count.notify()
+
+
+class _Writing:
+    def __init__(self, lock: ReadWriteLock) -> None:
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        lock = self._lock
+        lock._gate.acquire()
         try:
-            yield
-        finally:
-            with self._changed:
-                self._writing = False
-                self._changed.notify_all()
+            with lock._count:
+                while lock._readers:
+                    lock._count.wait()
+        except BaseException:  # Ctrl-C while waiting
+            lock._gate.release()
+            raise
+
+    def __exit__(self, *error: Any) -> None:
+        self._lock._gate.release()

@@ -71,6 +71,7 @@ class WeightedHammingIndex:
         self.prune = bool(prune)
         self.max_memory = None if max_memory is None else check_whole(max_memory, 0, "max_memory")
         self.n_jobs = check_jobs(n_jobs)
+        self._threads = _kernels.n_threads(self.n_jobs)
         self._lock = ReadWriteLock()
         self._blocks = _kernels.CodeBlocks(self.n_bytes)
         self._ids = IdTable()
@@ -93,14 +94,14 @@ class WeightedHammingIndex:
     @property
     def ids(self) -> Ints:
         """(n,) ids, in the order in which they were added."""
-        with self._lock.reading():
+        with self._lock.reading:
             return self._ids.present()
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def __contains__(self, identity: int) -> bool:
-        with self._lock.reading():
+        with self._lock.reading:
             return bool(self._ids.find(check_ids([identity], "id"))[0] >= 0)
 
     def __repr__(self) -> str:
@@ -122,7 +123,7 @@ class WeightedHammingIndex:
         given = None if ids is None else check_ids(ids)
         if given is not None and len(given) != len(packed):
             raise InvalidInputError(f"ids must be as many as codes, {len(packed)}, got {len(given)}")
-        with self._lock.writing():
+        with self._lock.writing:
             fresh = self._ids.new_ids(len(packed), given)
             self._record("add", packed, fresh)
             self._blocks.append(packed)
@@ -132,7 +133,7 @@ class WeightedHammingIndex:
         """Remove items; an id that is not in the index is an error, and then nothing is removed."""
         wanted = check_ids(ids)
         check_different(wanted)
-        with self._lock.writing():
+        with self._lock.writing:
             positions = self._positions(wanted)
             self._record("remove", None, wanted)
             self._ids.remove(positions)
@@ -143,7 +144,7 @@ class WeightedHammingIndex:
         check_different(wanted)
         if len(wanted) != len(packed):
             raise InvalidInputError(f"ids must be as many as codes, {len(packed)}, got {len(wanted)}")
-        with self._lock.writing():
+        with self._lock.writing:
             positions = self._positions(wanted)
             self._record("update", packed, wanted)
             self._blocks.put(positions, packed)
@@ -151,18 +152,18 @@ class WeightedHammingIndex:
     def reweight(self, weights: ArrayLike | None) -> None:
         """Search under other weights from now on; the codes stay."""
         checked = None if weights is None else check_weights(weights, self.n_bits)
-        with self._lock.writing():
+        with self._lock.writing:
             self._record("reweight", None, None, checked)
             self._set_weights(checked)
 
     def reconstruct(self, ids: ArrayLike) -> Codes:
         """The packed codes (n, n_bytes) of items."""
-        with self._lock.reading():
+        with self._lock.reading:
             return self._blocks.get(self._positions(check_ids(ids)))  # type: ignore[no-any-return]
 
     def prepare(self) -> None:
         """Build the tables that search prunes by, if they may be built and an estimate says that they pay."""
-        with self._lock.writing():
+        with self._lock.writing:
             self._prepare()
 
     # Search
@@ -186,15 +187,20 @@ class WeightedHammingIndex:
         queries, single = self._checked_queries(codes)
         wanted = check_whole(k, 1, "k")
         began = time.perf_counter()
-        with self._lock.reading():
+        with self._lock.reading:
             allowed, n_allowed = self._allowed(filter)
             most = min(wanted, n_allowed)
             whole, ids = self._nearest(queries, most, allowed)
             unit = self._unit
         self._maybe_prepare(time.perf_counter() - began)
-        distances, found = np.full((len(queries), wanted), np.inf), np.full((len(queries), wanted), -1)
-        distances[:, :most], found[:, :most] = whole * unit, ids
-        return (distances[0], found[0]) if single else (distances, found)
+        distances = whole * unit
+        if most < wanted:
+            missing = ((0, 0), (0, wanted - most))
+            distances, ids = (
+                np.pad(distances, missing, constant_values=np.inf),
+                np.pad(ids, missing, constant_values=-1),
+            )
+        return (distances[0], ids[0]) if single else (distances, ids)
 
     def range_search(
         self,
@@ -214,19 +220,19 @@ class WeightedHammingIndex:
         queries, _ = self._checked_queries(codes)
         if not isinstance(radius, int | float | np.integer | np.floating) or math.isnan(radius) or radius < 0:
             raise InvalidInputError(f"radius must be a number of at least 0, got {radius!r}")
-        with self._lock.reading():
+        with self._lock.reading:
             allowed, n_allowed = self._allowed(filter)
             limit = int(min(math.floor(min(float(radius) / self._unit, 2.0**53)), 2**53))
             if not n_allowed:
                 return np.zeros(len(queries) + 1, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64)
             offsets, whole, ids = self._blocks.range_search(
-                queries, limit, self._whole, self._ids.explicit, allowed, self._n_threads()
+                queries, limit, self._whole, self._ids.explicit, allowed, self._threads
             )
             return offsets, whole * self._unit, ids
 
     def info(self) -> dict[str, Any]:
         """Sizes and memory: `code_bytes`, `id_bytes`, `prune_bytes` and `memory`, their sum."""
-        with self._lock.reading():
+        with self._lock.reading:
             found = self._blocks.info()
             about: dict[str, Any] = {"n_bits": self.n_bits, "n_codes": len(self), "n_removed": self._ids.n_removed}
             about |= {"weighted": self._weights is not None, "instruction_set": _kernels.instruction_set()}
@@ -239,7 +245,7 @@ class WeightedHammingIndex:
         if k == 0:
             return np.zeros((len(queries), 0)), np.zeros((len(queries), 0), dtype=np.int64)
         return self._blocks.search(  # type: ignore[no-any-return]
-            queries, k, self._whole, self._ids.explicit, allowed, self._n_threads()
+            queries, k, self._whole, self._ids.explicit, allowed, self._threads
         )
 
     def _set_weights(self, weights: ArrayLike | None) -> None:
@@ -285,9 +291,6 @@ class WeightedHammingIndex:
         single = array.ndim == 1
         return check_codes(array[None] if single else array, self.n_bits), single
 
-    def _n_threads(self) -> int:
-        return _kernels.n_threads(self.n_jobs)
-
     def _record(self, change: str, codes: Codes | None, ids: Ints | None, weights: Floats | None = None) -> None:
         """Write a change to the log, if there is one, before it is made."""
 
@@ -300,7 +303,7 @@ class WeightedHammingIndex:
             self._refused = self._ids.n
             return
         allowed, _ = self._allowed(None)
-        ids, threads = self._ids.explicit, self._n_threads()
+        ids, threads = self._ids.explicit, self._threads
         pays = self._blocks.prepare(self._whole, ids, allowed, room, False, threads)
         self._refused = 0 if pays else self._ids.n
 
