@@ -8,7 +8,7 @@ NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp native/kernels/*)
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 WORKERS ?= 2
 
-.PHONY: help setup demo test lint format sanitize docs bench quality tables clean
+.PHONY: help setup demo test lint format sanitize neon docs bench quality tables clean
 help:            ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -51,6 +51,14 @@ sanitize: setup  ## native tests under AddressSanitizer and UBSan
 	$(SANITIZED) $(BIN)/python -c "from cghash._kernels import native; print(native.__file__); \
 	    assert native.__file__.startswith('$(CURDIR)/build/sanitize/'), 'not the sanitized extension'"
 	$(SANITIZED) $(PYTEST) -p no:cacheprovider -m native tests
+
+# Cross-compiled and run under an emulator; on a Debian machine both are two packages away.
+neon:            ## the look-up kernels on an emulated Arm (needs g++-aarch64-linux-gnu and qemu-user-static)
+	@command -v aarch64-linux-gnu-g++ qemu-aarch64-static >/dev/null || \
+	    apt-get install -y --no-install-recommends g++-aarch64-linux-gnu qemu-user-static
+	@mkdir -p build
+	aarch64-linux-gnu-g++ -std=c++20 -O2 -Wall -Wextra -static tests/native/scan_kernels.cpp -o build/scan_kernels_neon
+	qemu-aarch64-static build/scan_kernels_neon
 
 docs: setup      ## the documentation, warnings as errors, into docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -1,0 +1,123 @@
+// The look-up kernels of one instruction set against sums written out; `make neon` runs it on an emulated Arm.
+#define CGHASH_ISA isa_tested
+#include "../../native/kernels/scan.hpp"
+
+#include <cstdio>
+#include <map>
+#include <random>
+#include <vector>
+
+using namespace isa_tested;
+using Lanes = std::map<std::int64_t, std::uint64_t>;  // block → lanes that survive
+
+namespace {
+
+std::mt19937_64 random_bits(7);
+
+std::vector<std::uint8_t> noise(std::size_t n, unsigned below = 256) {
+    std::vector<std::uint8_t> bytes(n);
+    for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random_bits() % below);
+    return bytes;
+}
+
+void collect(void* context, int query, const std::uint8_t*, std::int64_t block, std::uint64_t lanes) {
+    static_cast<std::vector<Lanes>*>(context)->at(query)[block] |= lanes;
+}
+
+// The groups' values of a code, in the tables' order.
+std::vector<int> groups_of(const std::vector<std::uint8_t>& code) {
+    std::vector<int> values;
+    const int n = static_cast<int>(code.size());
+    for (int panel = 0; panel < n; panel += 8) {
+        const int end = std::min(panel + 8, n);
+        if (lookup_bits == 4) {
+            for (int j = panel; j < end; ++j) values.insert(values.end(), {code[j] & 15, code[j] >> 4});
+            continue;
+        }
+        for (int j = panel; j < end; ++j) values.push_back(code[j] & 63);
+        for (int j = panel; j < end; j += 3) {
+            int upper = 0;
+            for (int i = 0; i < 3 && j + i < end; ++i) upper |= (code[j + i] >> 6) << (2 * i);
+            values.push_back(upper);
+        }
+    }
+    return values;
+}
+
+bool scan_is_right(int n_bytes, int n_blocks, int n_queries) {
+    const auto blocks = noise(64 * static_cast<std::size_t>(n_bytes) * n_blocks);
+    const std::size_t size = static_cast<std::size_t>(all_lookups(n_bytes)) * table_size;
+    std::vector<std::vector<std::uint8_t>> tables;
+    std::vector<ScanQuery> queries;
+    for (int q = 0; q < n_queries; ++q) tables.push_back(noise(size, n_bytes <= 16 ? 400 / n_bytes : 40));
+    for (int q = 0; q < n_queries; ++q)
+        queries.push_back({tables[q].data(), static_cast<std::uint16_t>(n_bytes <= 16 ? 150 + q : 15 * n_bytes + 10 * q)});
+    std::vector<Lanes> found(n_queries), expected(n_queries);
+    scan({blocks.data(), 5, n_blocks}, n_bytes, queries.data(), n_queries, collect, &found);
+    for (int q = 0; q < n_queries; ++q)
+        for (int b = 0; b < n_blocks; ++b)
+            for (int lane = 0; lane < 64; ++lane) {
+                std::vector<std::uint8_t> code;
+                for (int j = 0; j < n_bytes; ++j) code.push_back(blocks[64 * (b * n_bytes + j) + lane]);
+                const auto values = groups_of(code);
+                int sum = 0, panel = 0;
+                for (std::size_t l = 0; l < values.size(); ++l) {
+                    panel += tables[q][l * table_size + values[l]];
+                    if (l + 1 == values.size() || (n_bytes > 16 && (l + 1) % panel_lookups(8) == 0)) {
+                        sum += std::min(panel, 255);
+                        panel = 0;
+                    }
+                }
+                if (sum <= queries[q].limit) expected[q][b + 5] |= std::uint64_t{1} << lane;
+            }
+    return found == expected;
+}
+
+bool bucket_is_right(int n_bytes) {
+    const auto blocks = noise(64 * static_cast<std::size_t>(n_bytes) * 4), tables = noise(32 * 128, 30);
+    const auto which = noise(n_bytes, 128);
+    const std::uint8_t start = 20, limit = static_cast<std::uint8_t>(std::min(250, 40 + 25 * n_bytes));
+    const std::int64_t first = static_cast<std::int64_t>(random_bits() % 100), last = first + 1 + static_cast<std::int64_t>(random_bits() % 120);
+    std::vector<Lanes> found(1), expected(1);
+    scan_bucket({blocks.data(), first, last}, {tables.data(), which.data(), n_bytes, &start, &limit}, collect, &found);
+    for (auto code = first; code < last; ++code) {
+        int low = start, high = 0;
+        for (int j = 0; j < n_bytes; ++j) {
+            const auto byte = blocks[64 * (code / 64 * n_bytes + j) + code % 64];
+            low += tables[32 * which[j] + (byte & 15)];
+            high += tables[32 * which[j] + 16 + (byte >> 4)];
+        }
+        if (std::min(std::min(low, 255) + std::min(high, 255), 255) <= limit)
+            expected[0][code / 64] |= std::uint64_t{1} << code % 64;
+    }
+    return found == expected;
+}
+
+bool match_is_right(int n_bytes) {
+    const auto block = noise(64 * static_cast<std::size_t>(n_bytes), 2);
+    std::vector<std::uint8_t> wanted;
+    for (int j = 0; j < n_bytes; ++j) wanted.push_back(block[64 * j + 17]);
+    std::uint64_t expected = 0;
+    for (int lane = 0; lane < 64; ++lane) {
+        bool same = true;
+        for (int j = 0; j < n_bytes; ++j) same &= block[64 * j + lane] == wanted[j];
+        expected |= static_cast<std::uint64_t>(same) << lane;
+    }
+    return match(block.data(), wanted.data(), n_bytes) == expected;
+}
+
+}  // namespace
+
+int main() {
+    int n_wrong = 0;
+    const auto check = [&](bool right, const char* what, int n_bytes) {
+        if (!right) std::printf("%s is wrong for %d bytes\n", what, n_bytes), ++n_wrong;
+    };
+    for (int n_bytes = 1; n_bytes <= 128; ++n_bytes) {
+        for (int n_queries : {1, 3}) check(scan_is_right(n_bytes, 7, n_queries), "scan", n_bytes);
+        for (int round = 0; round < 4; ++round) check(bucket_is_right(n_bytes % 15), "scan_bucket", n_bytes % 15);
+        check(match_is_right(n_bytes % 9), "match", n_bytes % 9);
+    }
+    std::printf(n_wrong ? "%d wrong\n" : "all right\n", n_wrong);
+    return n_wrong != 0;
+}
