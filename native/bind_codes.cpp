@@ -26,13 +26,43 @@ void check_width(const CodeIndex& self, const Matrix& codes) {
 
 CodeIndex::Request request_of(const CodeIndex& self, const std::optional<Matrix>& queries, const Ints& weights,
                               const std::optional<Ints>& ids, const std::optional<In<std::uint8_t, 1>>& allowed,
-                              int n_threads) {
+                              std::int64_t n_allowed, int n_threads) {
     const auto n = static_cast<std::size_t>(self.codes().n_codes());
     if (queries) check_width(self, *queries);
     if (ids && ids->size() != n) throw std::invalid_argument("ids must be as many as codes");
     if (allowed && allowed->size() != (n + 7) / 8) throw std::invalid_argument("allowed must have a bit for each code");
     return {queries ? view(*queries) : std::span<const std::uint8_t>{}, view(weights), ids ? ids->data() : nullptr,
-            allowed ? allowed->data() : nullptr, std::max(n_threads, 1)};
+            allowed ? allowed->data() : nullptr, n_allowed, std::max(n_threads, 1)};
+}
+
+using Pair = std::tuple<Out<std::int64_t>, Out<std::int64_t>>;
+using Triple = std::tuple<Out<std::int64_t>, Out<std::int64_t>, Out<std::int64_t>>;
+
+// (q, k) distances and ids, -1 where there are fewer. Takes the GIL for the arrays alone.
+Pair padded(const Answers& answers, std::int64_t k) {
+    const std::size_t n = answers.size(), width = static_cast<std::size_t>(k);
+    std::vector<std::int64_t> distances(n * width, -1), found(n * width, -1);
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < answers[i].size(); ++j) {
+            distances[i * width + j] = answers[i][j].distance;
+            found[i * width + j] = answers[i][j].id;
+        }
+    nb::gil_scoped_acquire locked;
+    return {give(std::move(distances), {n, width}), give(std::move(found), {n, width})};
+}
+
+// Offsets, distances and ids, query after query.
+Triple joined(const Answers& answers) {
+    std::vector<std::int64_t> offsets{0}, distances, found;
+    for (const auto& answer : answers) {
+        for (const auto& entry : answer) {
+            distances.push_back(entry.distance);
+            found.push_back(entry.id);
+        }
+        offsets.push_back(static_cast<std::int64_t>(found.size()));
+    }
+    nb::gil_scoped_acquire locked;
+    return {give(std::move(offsets)), give(std::move(distances)), give(std::move(found))};
 }
 
 // A Python object that C++ holds, given back under the GIL.
@@ -142,52 +172,50 @@ void bind_codes(nb::module_& m) {
         .def(
             "search",
             [](const CodeIndex& self, Matrix queries, std::int64_t k, Ints weights, std::optional<Ints> ids,
-               std::optional<In<std::uint8_t, 1>> allowed, int n_threads) {
+               std::optional<In<std::uint8_t, 1>> allowed, std::int64_t n_allowed, int n_threads) {
                 if (k < 1) throw std::invalid_argument("k must be at least 1");
-                const auto request = request_of(self, queries, weights, ids, allowed, n_threads);
-                const auto n = queries.shape(0);
-                std::vector<std::int64_t> distances, found;
-                {
-                    nb::gil_scoped_release unlocked;
-                    const auto answers = self.nearest(request, k);
-                    distances.assign(n * k, -1);
-                    found.assign(n * k, -1);
-                    for (std::size_t i = 0; i < n; ++i)
-                        for (std::size_t j = 0; j < answers[i].size(); ++j) {
-                            distances[i * k + j] = answers[i][j].distance;
-                            found[i * k + j] = answers[i][j].id;
-                        }
-                }
-                const auto width = static_cast<std::size_t>(k);
-                return std::tuple(give(std::move(distances), {n, width}), give(std::move(found), {n, width}));
+                const auto request = request_of(self, queries, weights, ids, allowed, n_allowed, n_threads);
+                nb::gil_scoped_release unlocked;
+                return padded(self.nearest(request, k), k);
             },
             nb::arg("queries"), nb::arg("k"), nb::arg("weights"), nb::arg("ids").none(), nb::arg("allowed").none(),
-            nb::arg("n_threads"))
+            nb::arg("n_allowed"), nb::arg("n_threads"))
         .def(
             "range_search",
             [](const CodeIndex& self, Matrix queries, std::int64_t radius, Ints weights, std::optional<Ints> ids,
-               std::optional<In<std::uint8_t, 1>> allowed, int n_threads) {
-                const auto request = request_of(self, queries, weights, ids, allowed, n_threads);
-                std::vector<std::int64_t> offsets{0}, distances, found;
-                {
-                    nb::gil_scoped_release unlocked;
-                    for (const auto& answer : self.within(request, radius)) {
-                        for (const auto& entry : answer) {
-                            distances.push_back(entry.distance);
-                            found.push_back(entry.id);
-                        }
-                        offsets.push_back(static_cast<std::int64_t>(found.size()));
-                    }
-                }
-                return std::tuple(give(std::move(offsets)), give(std::move(distances)), give(std::move(found)));
+               std::optional<In<std::uint8_t, 1>> allowed, std::int64_t n_allowed, int n_threads) {
+                const auto request = request_of(self, queries, weights, ids, allowed, n_allowed, n_threads);
+                nb::gil_scoped_release unlocked;
+                return joined(self.within(request, radius));
             },
             nb::arg("queries"), nb::arg("radius"), nb::arg("weights"), nb::arg("ids").none(),
-            nb::arg("allowed").none(), nb::arg("n_threads"))
+            nb::arg("allowed").none(), nb::arg("n_allowed"), nb::arg("n_threads"))
+        .def(
+            "search_among",
+            [](const CodeIndex& self, Matrix queries, Ints positions, std::int64_t k, Ints weights,
+               std::optional<Ints> ids, int n_threads) {
+                if (k < 1) throw std::invalid_argument("k must be at least 1");
+                const auto request = request_of(self, queries, weights, ids, std::nullopt, 0, n_threads);
+                nb::gil_scoped_release unlocked;
+                return padded(self.among(request, view(positions), k, Reservoir::unlimited), k);
+            },
+            nb::arg("queries"), nb::arg("positions"), nb::arg("k"), nb::arg("weights"), nb::arg("ids").none(),
+            nb::arg("n_threads"))
+        .def(
+            "range_search_among",
+            [](const CodeIndex& self, Matrix queries, Ints positions, std::int64_t radius, Ints weights,
+               std::optional<Ints> ids, int n_threads) {
+                const auto request = request_of(self, queries, weights, ids, std::nullopt, 0, n_threads);
+                nb::gil_scoped_release unlocked;
+                return joined(self.among(request, view(positions), Reservoir::unlimited, radius));
+            },
+            nb::arg("queries"), nb::arg("positions"), nb::arg("radius"), nb::arg("weights"), nb::arg("ids").none(),
+            nb::arg("n_threads"))
         .def(
             "prepare",
             [](CodeIndex& self, Ints weights, std::optional<Ints> ids, std::optional<In<std::uint8_t, 1>> allowed,
                double most_bytes, bool always, int n_threads) {
-                const auto request = request_of(self, std::nullopt, weights, ids, allowed, n_threads);
+                const auto request = request_of(self, std::nullopt, weights, ids, allowed, 0, n_threads);
                 nb::gil_scoped_release unlocked;
                 return self.prepare(request, most_bytes, always);
             },

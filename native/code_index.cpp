@@ -77,13 +77,28 @@ Answers CodeIndex::within(const Request& request, std::int64_t radius) const {
     return answer(request, Reservoir::unlimited, radius);
 }
 
-// Pruning finds allowed codes among all, so that it takes longer the fewer they are.
-bool CodeIndex::worth_pruning(const Request& request) const {
-    if (!request.allowed) return true;
-    std::int64_t count = 0;
-    const auto n_bytes = (codes_.n_codes() + 7) / 8;
-    for (std::int64_t i = 0; i < n_bytes; ++i) count += std::popcount(request.allowed[i]);
-    return 16 * count >= codes_.n_codes();
+Answers CodeIndex::among(const Request& request, std::span<const std::int64_t> positions, std::int64_t k,
+                         std::int64_t radius) const {
+    codes_.check_positions(positions);
+    const auto found = weighted(request);
+    const CodeQuery ask{codes_, found->lookups, request.queries, k, request.ids, nullptr, request.n_threads};
+    Answers answers(ask.n_queries());
+    const auto workers = std::min<std::int64_t>(request.n_threads, 1 + ask.n_queries() * std::ssize(positions) / 4096);
+    parallel_chunks(ask.n_queries(), static_cast<int>(workers), [&](std::int64_t i) {
+        Reservoir nearest(k, radius, false);
+        offer(ask, i, positions, nearest);
+        answers[i] = nearest.sorted();
+    });
+    return answers;
+}
+
+void CodeIndex::offer(const CodeQuery& ask, std::int64_t query, std::span<const std::int64_t> positions,
+                      Reservoir& nearest) const {
+    for (auto position : positions)
+        if (ask.allows(position))
+            nearest.offer({ask.lookups.distance(ask.query(query), codes_.block(position / 64),
+                                                static_cast<int>(position % 64)),
+                           ask.id(position)});
 }
 
 double CodeIndex::budget_of(const Weighted& found, std::int64_t k, std::int64_t n_queries, int n_threads) const {
@@ -98,7 +113,9 @@ Answers CodeIndex::answer(const Request& request, std::int64_t k, std::int64_t l
     const auto n = ask.n_queries();
     std::vector<std::int64_t> limits(n, limit);
     const double budget = budget_of(*found, k, n, request.n_threads);
-    if (budget <= 0 || !(always_ || worth_pruning(request))) return scan_search(ask, {}, limits, 0, codes_.n_codes());
+    // pruning finds allowed codes among all, so that it takes longer the fewer they are
+    const bool many = !request.allowed || 16 * request.n_allowed >= codes_.n_codes();
+    if (budget <= 0 || !(always_ || many)) return scan_search(ask, {}, limits, 0, codes_.n_codes());
 
     const Pruner& pruner = *found->pruner;
     auto answers = scan_search(ask, {}, limits, tables_->n_codes, codes_.n_codes());
@@ -110,15 +127,7 @@ Answers CodeIndex::answer(const Request& request, std::int64_t k, std::int64_t l
         }
         Reservoir nearest(k, limit, false);
         for (const auto& entry : answers[i]) nearest.offer(entry);
-        std::uint8_t code[128];
-        for (auto position : changed_) {
-            if (!ask.allows(position)) continue;
-            codes_.read(position, code);
-            std::int64_t distance = 0;
-            for (int j = 0; j < codes_.n_bytes(); ++j)
-                distance += found->lookups.byte_weight(j, ask.query(i)[j] ^ code[j]);
-            nearest.offer({distance, ask.id(position)});
-        }
+        offer(ask, i, changed_, nearest);
         double spent = 0;
         const bool finished = pruner.search(ask, ask.query(i), stale_.empty() ? nullptr : stale_.data(), budget, nearest, spent);
         pruner.note(finished);

@@ -20,6 +20,7 @@ class CodeIndex {
         std::span<const std::int64_t> weights;
         const std::int64_t* ids;
         const std::uint8_t* allowed;
+        std::int64_t n_allowed;      // bits in it; all codes when it is null
         int n_threads;
     };
 
@@ -41,6 +42,8 @@ class CodeIndex {
 
     Answers nearest(const Request&, std::int64_t k) const;
     Answers within(const Request&, std::int64_t radius) const;
+    // The same among some positions only, which differ; `allowed` has no say.
+    Answers among(const Request&, std::span<const std::int64_t> positions, std::int64_t k, std::int64_t radius) const;
 
    private:
     // What follows from weights; kept for the next search under the same.
@@ -54,7 +57,7 @@ class CodeIndex {
     std::shared_ptr<const Weighted> weighted(const Request&) const;
     Answers answer(const Request&, std::int64_t k, std::int64_t limit) const;
     double budget_of(const Weighted&, std::int64_t k, std::int64_t n_queries, int n_threads) const;
-    bool worth_pruning(const Request&) const;
+    void offer(const CodeQuery&, std::int64_t query, std::span<const std::int64_t> positions, Reservoir&) const;
 
     CodeBlocks codes_;
     std::unique_ptr<PruneTables> tables_;

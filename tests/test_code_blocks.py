@@ -40,6 +40,11 @@ def packed(allowed):
     return None if allowed is None else np.packbits(allowed, bitorder="little")
 
 
+def marks(allowed, n):
+    """The bits of allowed positions, and their number."""
+    return packed(allowed), n if allowed is None else int(allowed.sum())
+
+
 def some_codes(rng, n, n_bytes, share):
     """Around a few centres, a share of their bits flipped; uniform for 0.5."""
     centres = rng.integers(0, 256, (max(1, n // 50), n_bytes), dtype=np.uint8)
@@ -74,13 +79,15 @@ def cases(draw, most=1500):
 
 def assert_exact(blocks, case, k, n_threads):
     _, codes, queries, weights, ids, allowed = case
-    distances, found = blocks.search(queries, k, weights, ids, packed(allowed), n_threads)
+    distances, found = blocks.search(queries, k, weights, ids, *marks(allowed, len(codes)), n_threads)
     within = [written_out(codes, query, weights, ids, allowed) for query in queries]
     for row, everything in enumerate(within):
         expected = (everything + [(-1, -1)] * k)[:k]
         assert list(zip(distances[row].tolist(), found[row].tolist(), strict=True)) == expected
     radius = within[0][len(within[0]) // 7][0] if within[0] else 5
-    offsets, distances, found = blocks.range_search(queries, radius, weights, ids, packed(allowed), n_threads)
+    offsets, distances, found = blocks.range_search(
+        queries, radius, weights, ids, *marks(allowed, len(codes)), n_threads
+    )
     pairs = list(zip(distances.tolist(), found.tolist(), strict=True))
     for row, everything in enumerate(within):
         assert pairs[offsets[row] : offsets[row + 1]] == [pair for pair in everything if pair[0] <= radius]
@@ -96,13 +103,13 @@ def test_search_is_what_is_written_out(kernels, case, k):
 
 
 def same_answers(native_blocks, twin_blocks, case, k, n_threads):
-    _, _, queries, weights, ids, allowed = case
-    ask = queries, k, weights, ids, packed(allowed)
+    _, codes, queries, weights, ids, allowed = case
+    ask = queries, k, weights, ids, *marks(allowed, len(codes))
     expected = twin_blocks.search(*ask, 1)
     for answer, right in zip(native_blocks.search(*ask, n_threads), expected, strict=True):
         np.testing.assert_array_equal(answer, right)
     radius = max(int(np.median(expected[0])), 0)
-    ask = queries, radius, weights, ids, packed(allowed)
+    ask = queries, radius, weights, ids, *marks(allowed, len(codes))
     for answer, right in zip(
         native_blocks.range_search(*ask, n_threads), twin_blocks.range_search(*ask, 1), strict=True
     ):
@@ -127,12 +134,12 @@ def test_pruning_finds_what_the_twin_finds_also_after_changes(isa, case, k, n_th
     covered = data.draw(st.integers(0, n))
     blocks.append(codes[:covered])
     some = None if ids is None else ids[:covered].copy()
-    marks = packed(allowed[:covered]) if allowed is not None and data.draw(st.booleans()) else None
-    if marks is not None:
-        allowed[:covered] = np.unpackbits(marks, count=covered, bitorder="little")
+    bits = packed(allowed[:covered]) if allowed is not None and data.draw(st.booleans()) else None
+    if bits is not None:
+        allowed[:covered] = np.unpackbits(bits, count=covered, bitorder="little")
     always = data.draw(st.booleans())
-    kept = blocks.prepare(weights, some, marks, PLENTY, always, 2)
-    assert kept or not always or not covered or (marks is not None and not marks.any())
+    kept = blocks.prepare(weights, some, bits, PLENTY, always, 2)
+    assert kept or not always or not covered or (bits is not None and not bits.any())
     blocks.append(codes[covered:])
     twin.append(codes)
     changed = rng.permutation(n)[: data.draw(st.integers(0, 6))].astype(np.int64)
@@ -140,6 +147,30 @@ def test_pruning_finds_what_the_twin_finds_also_after_changes(isa, case, k, n_th
     for each in (blocks, twin):
         each.put(changed, new)
     same_answers(blocks, twin, case, k, n_threads)
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+@settings(max_examples=20)
+@given(case=cases(most=400), k=st.sampled_from([1, 20, 500]))
+def test_search_among_positions(kernels, case, k):
+    rng, codes, queries, weights, ids, _ = case
+    allowed = rng.random(len(codes)) < 0.1
+    positions = rng.permutation(np.flatnonzero(allowed))
+    blocks = kernels.CodeBlocks(codes.shape[1])
+    blocks.append(codes)
+    ask = weights, ids, *marks(allowed, len(codes)), 1
+    few = weights, ids, 2
+    for answer, right in zip(
+        blocks.search_among(queries, positions, k, *few), blocks.search(queries, k, *ask), strict=True
+    ):
+        np.testing.assert_array_equal(answer, right)
+    radius = int(weights.sum()) // 3
+    found, right = (
+        blocks.range_search_among(queries, positions, radius, *few),
+        blocks.range_search(queries, radius, *ask),
+    )
+    for a, b in zip(found, right, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("kernels", BOTH)
@@ -189,7 +220,7 @@ def test_tables_that_were_tampered_with_are_refused_or_do_no_harm(data):
         second.adopt(arrays)
     except (ValueError, KeyError):
         return
-    second.search(codes[:20], 10, weights, None, None, 1)
+    second.search(codes[:20], 10, weights, None, None, 900, 1)
 
 
 @pytest.mark.parametrize("kernels", BOTH)
@@ -208,16 +239,17 @@ def test_wrong_calls_are_refused(kernels):
         lambda: kernels.CodeBlocks(2).attach(np.zeros(127, dtype=np.uint8), 3),
         lambda: kernels.CodeBlocks(2).attach(np.zeros(128, dtype=np.uint8), 65),
         lambda: kernels.CodeBlocks(2).attach(np.zeros(0, dtype=np.uint8), -1),
+        lambda: blocks.search_among(codes, np.array([3]), 1, weights, None, 1),
         lambda: blocks.get(np.array([3])),
         lambda: blocks.get(np.array([-1])),
         lambda: blocks.put(np.array([0]), codes),
-        lambda: blocks.search(codes, 0, weights, None, None, 1),
-        lambda: blocks.search(codes, 1, weights[:8], None, None, 1),
-        lambda: blocks.search(codes, 1, -weights, None, None, 1),
-        lambda: blocks.search(codes, 1, weights << 52, None, None, 1),
-        lambda: blocks.search(codes, 1, weights, no_ids, None, 1),
-        lambda: blocks.search(codes, 1, weights, None, np.zeros(2, dtype=np.uint8), 1),
-        lambda: blocks.search(np.zeros((1, 3), dtype=np.uint8), 1, weights, None, None, 1),
+        lambda: blocks.search(codes, 0, weights, None, None, 3, 1),
+        lambda: blocks.search(codes, 1, weights[:8], None, None, 3, 1),
+        lambda: blocks.search(codes, 1, -weights, None, None, 3, 1),
+        lambda: blocks.search(codes, 1, weights << 52, None, None, 3, 1),
+        lambda: blocks.search(codes, 1, weights, no_ids, None, 3, 1),
+        lambda: blocks.search(codes, 1, weights, None, np.zeros(2, dtype=np.uint8), 0, 1),
+        lambda: blocks.search(np.zeros((1, 3), dtype=np.uint8), 1, weights, None, None, 3, 1),
     ]
     for call in wrong:
         with pytest.raises(ValueError):  # noqa: PT011

@@ -26,6 +26,7 @@ class IdTable:
         self.n_removed = 0 if removed is None else int(removed[:n].sum())
         self._ascending = ids is None or bool(np.all(ids[1:n] > ids[: n - 1]))
         self._runs: _Runs | None = None
+        self._live: NDArray[np.uint8] | None = None
         self.next_id = n if ids is None else int(ids[:n].max(initial=-1)) + 1
 
     def __len__(self) -> int:
@@ -40,6 +41,15 @@ class IdTable:
     def removed(self) -> NDArray[np.bool_] | None:
         """(n,) marks, None when nothing is removed."""
         return None if self._removed is None or not self.n_removed else self._removed[: self.n]
+
+    @property
+    def live(self) -> NDArray[np.uint8] | None:
+        """A bit for each position that is not removed, None when all are there."""
+        if self.removed is None:
+            return None
+        if self._live is None:
+            self._live = np.packbits(~self.removed, bitorder="little")
+        return self._live
 
     @property
     def nbytes(self) -> int:
@@ -101,7 +111,7 @@ class IdTable:
         if self._removed is not None:
             self._removed = _grown(self._removed, self.n, end)
             self._removed[self.n : end] = False
-        self.n = end
+        self.n, self._live = end, None
         last = end - 1 if ids is None else int(ids.max(initial=-1))
         self.next_id = max(self.next_id, last + 1)
 
@@ -120,6 +130,7 @@ class IdTable:
             self._removed = np.zeros(self.n, dtype=bool)
         self._removed[positions] = True
         self.n_removed += len(positions)
+        self._live = None
 
     def kept(self) -> tuple[Ints, IdTable]:
         """Positions that are not removed, and the table of these alone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,30 @@ Codes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_FEW = 64  # fewer than one position in so many: looked at one by one
 _LEAST_TO_PRUNE = 4096  # codes; below, a scan takes microseconds
 _TABLES_MEMORY = 4.0  # of the codes' own
 _BUILD_SECONDS = 5e-7  # a code, to build the tables: what scans must have cost before they are built unasked
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Positions that a search may find: all, those with a bit, or, where they are few, listed."""
+
+    count: int
+    bits: NDArray[np.uint8] | None = None
+    positions: Ints | None = None
+
+    def __len__(self) -> int:
+        return self.count
+
+    @classmethod
+    def of_positions(cls, positions: Ints, n: int) -> Chosen:
+        if _FEW * len(positions) < n:
+            return cls(len(positions), positions=positions)
+        marks = np.zeros(n, dtype=bool)
+        marks[positions] = True
+        return cls(len(positions), np.packbits(marks, bitorder="little"))
 
 
 class WeightedHammingIndex:
@@ -188,9 +210,9 @@ class WeightedHammingIndex:
         wanted = check_whole(k, 1, "k")
         began = time.perf_counter()
         with self._lock.reading:
-            allowed, n_allowed = self._allowed(filter)
-            most = min(wanted, n_allowed)
-            whole, ids = self._nearest(queries, most, allowed)
+            chosen = self._chosen(filter)
+            most = min(wanted, len(chosen))
+            whole, ids = self._nearest(queries, most, chosen)
             unit = self._unit
         self._maybe_prepare(time.perf_counter() - began)
         distances = whole * unit
@@ -221,13 +243,9 @@ class WeightedHammingIndex:
         if not isinstance(radius, int | float | np.integer | np.floating) or math.isnan(radius) or radius < 0:
             raise InvalidInputError(f"radius must be a number of at least 0, got {radius!r}")
         with self._lock.reading:
-            allowed, n_allowed = self._allowed(filter)
+            chosen = self._chosen(filter)
             limit = int(min(math.floor(min(float(radius) / self._unit, 2.0**53)), 2**53))
-            if not n_allowed:
-                return np.zeros(len(queries) + 1, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64)
-            offsets, whole, ids = self._blocks.range_search(
-                queries, limit, self._whole, self._ids.explicit, allowed, self._threads
-            )
+            offsets, whole, ids = self._within(queries, limit, chosen)
             return offsets, whole * self._unit, ids
 
     def info(self) -> dict[str, Any]:
@@ -241,12 +259,19 @@ class WeightedHammingIndex:
 
     # Within
 
-    def _nearest(self, queries: Codes, k: int, allowed: NDArray[np.uint8] | None) -> tuple[Any, Any]:
+    def _nearest(self, queries: Codes, k: int, chosen: Chosen) -> Any:
         if k == 0:
             return np.zeros((len(queries), 0)), np.zeros((len(queries), 0), dtype=np.int64)
-        return self._blocks.search(  # type: ignore[no-any-return]
-            queries, k, self._whole, self._ids.explicit, allowed, self._threads
-        )
+        how = self._whole, self._ids.explicit
+        if chosen.positions is not None:
+            return self._blocks.search_among(queries, chosen.positions, k, *how, self._threads)
+        return self._blocks.search(queries, k, *how, chosen.bits, len(chosen), self._threads)
+
+    def _within(self, queries: Codes, limit: int, chosen: Chosen) -> Any:
+        how = self._whole, self._ids.explicit
+        if chosen.positions is not None:
+            return self._blocks.range_search_among(queries, chosen.positions, limit, *how, self._threads)
+        return self._blocks.range_search(queries, limit, *how, chosen.bits, len(chosen), self._threads)
 
     def _set_weights(self, weights: ArrayLike | None) -> None:
         ones = np.ones(self.n_bits)
@@ -255,27 +280,24 @@ class WeightedHammingIndex:
         self._whole = np.zeros(8 * self.n_bytes, dtype=np.int64)  # the bits past n_bits count nothing
         self._whole[: self.n_bits] = whole
 
-    def _allowed(self, wanted: ArrayLike | None) -> tuple[NDArray[np.uint8] | None, int]:
-        """A bit for each position that may be found, and their number; None for all."""
-        removed = self._ids.removed
+    def _chosen(self, wanted: ArrayLike | None) -> Chosen:
+        """The positions that a filter lets through, of those that are not removed."""
         if wanted is None:
-            return (None if removed is None else np.packbits(~removed, bitorder="little")), len(self._ids)
-        keep = self._filter(np.asarray(wanted))
-        return np.packbits(keep, bitorder="little"), int(keep.sum())
-
-    def _filter(self, wanted: NDArray[Any]) -> NDArray[np.bool_]:
-        """(positions,) which a filter lets through."""
-        keep = np.zeros(self._ids.n, dtype=bool)
-        if wanted.dtype != np.bool_:
-            keep[self._positions(check_ids(wanted, "filter"), "filter")] = True
-            return keep
-        if wanted.shape != (len(self._ids),):
+            return Chosen(len(self._ids), self._ids.live)
+        which = np.asarray(wanted)
+        if which.dtype != np.bool_:
+            positions = np.unique(self._positions(check_ids(which, "filter"), "filter"))
+            return Chosen.of_positions(positions, self._ids.n)
+        if which.shape != (len(self._ids),):
             raise InvalidInputError(
                 f"filter must be ids, or a boolean mask of shape ({len(self._ids)},), one entry for each of `ids`, "
-                f"got shape {wanted.shape}"
+                f"got shape {which.shape}"
             )
-        keep[slice(None) if self._ids.removed is None else ~self._ids.removed] = wanted
-        return keep
+        keep = which
+        if self._ids.removed is not None:
+            keep = ~self._ids.removed
+            keep[keep] = which
+        return Chosen(int(keep.sum()), np.packbits(keep, bitorder="little"))
 
     def _positions(self, ids: Ints, name: str = "ids") -> Ints:
         positions = self._ids.find(ids)
@@ -302,9 +324,7 @@ class WeightedHammingIndex:
         if not self.prune or self._ids.n < _LEAST_TO_PRUNE or room <= 0:
             self._refused = self._ids.n
             return
-        allowed, _ = self._allowed(None)
-        ids, threads = self._ids.explicit, self._threads
-        pays = self._blocks.prepare(self._whole, ids, allowed, room, False, threads)
+        pays = self._blocks.prepare(self._whole, self._ids.explicit, self._ids.live, room, False, self._threads)
         self._refused = 0 if pays else self._ids.n
 
     def _room(self) -> float:

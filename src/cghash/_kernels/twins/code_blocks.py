@@ -18,8 +18,8 @@ class CodeBlocks:
     """Packed codes by position 0 … n − 1, as blocks in which equal bytes of 64 codes stand together.
 
     Distances are sums of whole weights over the differing bits; order is (distance, id), where an id is the
-    position if no ids are given. `allowed` has a bit for each position, little-endian; positions without it are
-    passed over.
+    position if no ids are given. `allowed` has a bit for each position, little-endian, `n_allowed` of them set;
+    positions without it are passed over.
     """
 
     def __init__(self, n_bytes: int) -> None:
@@ -81,6 +81,7 @@ class CodeBlocks:
         weights: Ints,
         ids: Ints | None,
         allowed: NDArray[np.uint8] | None,
+        n_allowed: int,
         n_threads: int,
     ) -> tuple[Ints, Ints]:
         """The k nearest of each query: distances and ids (q, k), padded with (-1, -1)."""
@@ -100,6 +101,7 @@ class CodeBlocks:
         weights: Ints,
         ids: Ints | None,
         allowed: NDArray[np.uint8] | None,
+        n_allowed: int,
         n_threads: int,
     ) -> tuple[Ints, Ints, Ints]:
         """All codes within the radius: offsets (q + 1,), distances and ids."""
@@ -111,6 +113,18 @@ class CodeBlocks:
         offsets = np.cumsum([0, *(len(d) for d, _ in found)])
         none = np.zeros(0, dtype=np.int64)
         return offsets, np.concatenate([none, *(d for d, _ in found)]), np.concatenate([none, *(i for _, i in found)])
+
+    def search_among(
+        self, queries: Codes, positions: Ints, k: int, weights: Ints, ids: Ints | None, n_threads: int
+    ) -> tuple[Ints, Ints]:
+        """As `search`, among some positions only, which differ."""
+        return self.search(queries, k, weights, ids, self._marks(positions), len(positions), n_threads)
+
+    def range_search_among(
+        self, queries: Codes, positions: Ints, radius: int, weights: Ints, ids: Ints | None, n_threads: int
+    ) -> tuple[Ints, Ints, Ints]:
+        """As `range_search`, among some positions only, which differ."""
+        return self.range_search(queries, radius, weights, ids, self._marks(positions), len(positions), n_threads)
 
     def prepare(
         self,
@@ -155,6 +169,12 @@ class CodeBlocks:
             distances, found = distances[keep], found[keep]
         order = np.lexsort((found, distances))
         return distances[order], found[order]
+
+    def _marks(self, positions: Ints) -> NDArray[np.uint8]:
+        self._check_positions(positions)
+        marks = np.zeros(self._n, dtype=bool)
+        marks[positions] = True
+        return np.packbits(marks, bitorder="little")
 
     def _check_width(self, codes: Codes) -> None:
         if codes.shape[1] != self.n_bytes:
