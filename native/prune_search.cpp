@@ -16,8 +16,9 @@ PruneCosts costs_of(const Lookups& lookups) {
     const std::string name = lookups.kernels.name;
     const double width = lookups.n_bytes / 8.0;
     const double compute = name == "avx512vbmi" ? 4.5 : name == "avx512" ? 6.5 : name == "avx2" ? 9.0 : 300.0;
-    const double block = name == "baseline" ? 300.0 : 8.0;
-    return {1.5, 12.0, 4.0 + (block + 8.0) * width, 38.0 * width, compute * width};
+    const double block = name == "baseline" ? 300.0 : 25.0;
+    return {.step = 2.0, .bucket = 300.0, .block = block * width, .found = 200.0, .scan_read = 38.0 * width,
+            .scan_compute = compute * width};
 }
 
 }  // namespace
@@ -97,7 +98,8 @@ class Pruner::Run {
                 visit(table, orders[table_].weights[step_], key, first, last);
                 spent += costs.bucket + costs.block * static_cast<double>((last - 1) / 64 - first / 64 + 1);
             }
-            spent += costs.step * static_cast<double>(tables.size());
+            spent += costs.step * static_cast<double>(tables.size()) + costs.found * static_cast<double>(n_found_);
+            n_found_ = 0;
         }
     }
 
@@ -144,6 +146,7 @@ class Pruner::Run {
             if (t != table_ && pruner_.orders_[t].before(keys_[t] ^ tables[t].key_of(code), step_ + (t < table_))) return;
         if (table_) place = pruner_.tables_.place_of(code, lookups_.kernels);
         if (place < 0) return;
+        ++n_found_;
         bool fell = false;
         std::int64_t offered = 0;
         for (const std::int64_t row : pruner_.tables_.rows_at(place)) {
@@ -173,7 +176,7 @@ class Pruner::Run {
     const std::uint8_t *query_, *stale_;
     Reservoir& nearest_;
     std::array<std::uint32_t, 4> keys_{};
-    std::int64_t step_ = 0, key_weight_ = 0;
+    std::int64_t step_ = 0, key_weight_ = 0, n_found_ = 0;
     std::size_t table_ = 0;
     std::uint32_t key_ = 0;
     double scale_ = 0;
@@ -207,12 +210,13 @@ double Pruner::budget(std::int64_t k, std::int64_t n_queries, int n_threads) con
             best = harder * budget;
         }
     }
-    return 1.2 * best;
+    // queries may be harder than the samples: give more than these took, and mind what becomes of it (worth_a_try)
+    return std::max(1.2 * best, std::min(0.5 * scan, 8 * best));
 }
 
 bool Pruner::worth_a_try() const {
     const auto tried = tried_.load(std::memory_order_relaxed), abandoned = abandoned_.load(std::memory_order_relaxed);
-    if (abandoned <= 8 + tried / 4) return true;
+    if (abandoned <= 4 + tried / 10) return true;
     return skipped_.fetch_add(1, std::memory_order_relaxed) % 32 == 31;
 }
 

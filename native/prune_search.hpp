@@ -23,8 +23,8 @@ struct MaskOrder {
 
 // Nanoseconds, roughly; only their ratios matter, and only for the choice.
 struct PruneCosts {
-    double step, bucket, block;        // of pruning
-    double scan_read, scan_compute;    // of scanning a block: once for all queries, and for each
+    double step, bucket, block, found;  // of pruning: a key, one with codes, 64 codes, a code that is near enough
+    double scan_read, scan_compute;     // of scanning a block: once for all queries, and for each
 };
 
 class Pruner {

@@ -343,4 +343,6 @@ class WeightedHammingIndex:
             return
         self._scanned_seconds += seconds
         if self._scanned_seconds > _BUILD_SECONDS * n:
-            self.prepare()
+            with self._lock.writing:
+                if self._scanned_seconds > _BUILD_SECONDS * n:  # no other thread was faster
+                    self._prepare()
