@@ -75,6 +75,7 @@ def test_grid_search_through_a_pipeline_reaches_the_hasher():
     assert search.score(DIGITS[300:], LABELS[300:]) > 0.75
 
 
+@pytest.mark.filterwarnings("ignore::cghash.exceptions.FewerBitsWarning")
 def test_default_hasher_is_cghash():
     neighbors = HashNeighbors().fit(X, Y)
     assert type(neighbors.hasher_) is CGHash

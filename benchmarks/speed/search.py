@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from exactness import brute_force, recall
 from rivals import FULL, GRAPHS, FastScan, Rival
 from search_codes import KINDS, CodeSet, make
-from timing import in_turns, reading, seconds_of
+from timing import in_turns, reader, seconds_of
 
 import search_tables
 from cghash import WeightedHammingIndex
@@ -116,10 +116,10 @@ def singles(search: Search, queries: np.ndarray, k: int, cap: float) -> tuple[Ca
     return lambda: [search(queries[i : i + 1], k) for i in range(count)], count
 
 
-def measure(methods: dict[str, Any], k: int, cap: float) -> dict[str, dict[str, float]]:
-    """Milliseconds a query of each method, in a batch and alone."""
+def measure(methods: dict[str, Any], readers: dict[str, Any], k: int, cap: float) -> dict[str, dict[str, float]]:
+    """Milliseconds a query of each method, in a batch and alone; readers take part among the single queries."""
     batch = in_turns({name: lambda s=s, q=q: s(q, k) for name, (s, q) in methods.items()}, cap)
-    works = {name: singles(s, q, k, cap) for name, (s, q) in methods.items()}
+    works = {name: singles(s, q, k, cap) for name, (s, q) in (methods | readers).items()}
     alone = in_turns({name: work for name, (work, _) in works.items()}, cap)
     return {
         "batch": {name: seconds / BATCH * 1e3 for name, seconds in batch.items()},
@@ -151,9 +151,16 @@ def cells(data: CodeSet, indexes: dict[str, WeightedHammingIndex], options: argp
 
 def timed(data: CodeSet, indexes: Any, rivals: dict[str, Rival], about: Row, cap: float) -> list[Row]:
     set_threads(about["threads"], indexes)
-    limit = min(reading(data.codes, t, cap / 4) for t in range(1, about["threads"] + 1)) * 1e3
-    found = measure(searches(data, indexes, rivals), about["k"], cap)
+    readers = reading(data, about["threads"])
+    found = measure(searches(data, indexes, rivals), readers, about["k"], cap)
+    limit = min(found["single"].pop(name) for name in readers)
     return [about | {"queries": how, "read_ms": rounded(limit), "ms": rounded(ms)} for how, ms in found.items()]
+
+
+def reading(data: CodeSet, threads: int) -> dict[str, Any]:
+    """Reading the codes once, with one thread and more, in the form of a search."""
+    readers = {f"reading, {t}": reader(data.codes, t) for t in sorted({1, threads})}
+    return {name: (lambda _queries, _k, read=read: read(), data.queries[:BATCH]) for name, read in readers.items()}
 
 
 def quality(data: CodeSet, rivals: dict[str, Rival], k: int, truth: np.ndarray) -> Row:
