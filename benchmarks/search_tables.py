@@ -76,7 +76,7 @@ def instruction_sets(rows: list[Row]) -> str:
 
 
 def goals(rows: list[Row]) -> str:
-    """What was to be reached, at 10 M codes, k = 10, all threads: the worst of the cells that a goal speaks of."""
+    """What was to be reached, the worst each time: ratios for 10 M codes, k = 10, all threads; else all rows."""
     header = ["goal", "wanted", "reached", ""]
     lines = []
     for name, sign, wanted, reached in goal_values(rows):
