@@ -8,7 +8,7 @@ NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp native/kernels/*)
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 WORKERS ?= 2
 
-.PHONY: help setup demo test lint format sanitize neon docs bench quality tables clean
+.PHONY: help setup demo test lint format sanitize neon docs bench searchbench quality tables clean
 help:            ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -65,6 +65,10 @@ docs: setup      ## the documentation, warnings as errors, into docs/_build/html
 
 bench: setup     ## speed: ratios measured side by side, into benchmarks/results
 	$(BIN)/python benchmarks/speed/fit.py
+
+searchbench: setup  ## search beside FAISS, into benchmarks/results; with the learned codes of CGHASH_DATA
+	$(BIN)/python -m pip install --quiet "faiss-cpu>=1.8"
+	$(BIN)/python benchmarks/speed/search.py
 
 quality: setup   ## quality on the shared sets (CGHASH_DATA), into benchmarks/results
 	$(BIN)/python benchmarks/quality/paper.py

@@ -42,10 +42,10 @@ def split(X: np.ndarray, y: np.ndarray, n_train: int, n_test: int, seed: int) ->
     return X[train], y[train], X[test], y[test]
 
 
-def circumstances() -> dict[str, Any]:
-    """Commit, versions and processor."""
+def circumstances(packages: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Commit, versions, of further packages too, and processor."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    packages = ("cghash", "numpy", "scipy", "scikit-learn", "highspy")
+    packages = ("cghash", "numpy", "scipy", "scikit-learn", "highspy", *packages)
     return {
         "commit": commit.stdout.strip(),
         "versions": {name: version(name) for name in packages} | {"python": platform.python_version()},
@@ -54,11 +54,11 @@ def circumstances() -> dict[str, Any]:
     }
 
 
-def write(name: str, command: str, rows: Any) -> None:
+def write(name: str, command: str, rows: Any, packages: tuple[str, ...] = ()) -> None:
     """Keep results as small JSON in benchmarks/results."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps({"command": command, **circumstances(), "rows": rows}, indent=1) + "\n")
+    path.write_text(json.dumps({"command": command, **circumstances(packages), "rows": rows}, indent=1) + "\n")
     print(f"wrote {path.relative_to(Path.cwd())}" if path.is_relative_to(Path.cwd()) else f"wrote {path}")
 
 

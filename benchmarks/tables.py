@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import search_tables
+from markdown_tables import bold, shown, table
 
 RESULTS = Path(__file__).parent / "results"
 PAGES = Path(__file__).parents[1] / "docs" / "measurements"
 
 Row = dict[str, Any]
-
-
-def table(header: list[str], rows: Iterable[list[str]], words: int = 1) -> str:
-    """A Markdown table; the columns after the first `words` hold numbers and stand to the right."""
-    lines = [header, ["---" if i < words else "---:" for i in range(len(header))], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
 def fit(rows: list[Row]) -> str:
@@ -92,6 +90,7 @@ def paper(rows: list[Row]) -> str:
     return table(header, lines, words=2)
 
 
+SEARCH = "python benchmarks/speed/search.py"
 # Each page: the file of its measurement, what makes its table, and the command that measures
 TABLES: dict[str, tuple[str, Callable[[list[Row]], str], str]] = {
     "fit": ("fit", fit, "python benchmarks/speed/fit.py"),
@@ -100,6 +99,13 @@ TABLES: dict[str, tuple[str, Callable[[list[Row]], str], str]] = {
     "yardstick": ("fit", yardstick, "python benchmarks/speed/fit.py"),
     "defaults": ("defaults", defaults, "python benchmarks/quality/defaults.py"),
     "paper": ("paper", paper, "python benchmarks/quality/paper.py"),
+    "search": ("search", search_tables.at_once, SEARCH),
+    "search_100": ("search", partial(search_tables.at_once, k=100), SEARCH),
+    "search_one_thread": ("search", partial(search_tables.at_once, threads=1), SEARCH),
+    "search_rivals": ("search", search_tables.rivals, SEARCH),
+    "search_building": ("search", search_tables.building, SEARCH),
+    "search_instruction_sets": ("search", search_tables.instruction_sets, SEARCH),
+    "search_goals": ("search", search_tables.goals, SEARCH),
 }
 
 
@@ -133,18 +139,6 @@ def spread(rows: list[Row], name: str, digits: int = 3) -> str:
         return "–"
     deviation = f" ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 and digits > 1 else ""
     return f"{statistics.mean(values):.{digits}f}{deviation}"
-
-
-def bold(cell: str, wanted: bool) -> str:
-    return f"**{cell}**" if wanted else cell
-
-
-def shown(value: Any, digits: int | None = None) -> str:
-    if value is None:
-        return "–"
-    if digits is not None:
-        return f"{value:.{digits}f}"
-    return str(round(value, 4)) if isinstance(value, float) else str(value)
 
 
 def main() -> None:

@@ -217,3 +217,57 @@ def test_speed_tables_part_fits_from_the_comparison_with_a_plain_program(tables)
     assert "| 10 | 2 | 3.0 | 1.0 | 1.5 | 0.25 | 0.25 | 2.0 | 1.5 | – | – |" in tables.fit([a_fit, plain])
     assert "| 10 | 90 | 1.25 | 7 | 5 |" in tables.growth([a_fit, plain])
     assert tables.yardstick([a_fit, plain]).count("\n") == 3
+
+
+# The tables of search: a batch cell and a single cell of 10 M codes
+
+
+def a_cell(queries, threads, **ms):
+    names = {
+        "ours": "cghash",
+        "scan": "cghash, scan alone",
+        "faiss": "FAISS fast-scan + refine",
+        "flat": "FAISS binary flat",
+    }
+    about = {"codes": "learned", "n": 10**7, "bits": 64, "k": 10, "queries": queries, "threads": threads}
+    times = {names[name]: value for name, value in ms.items()}
+    return about | {"factor": 2, "read_ms": 3.0, "recall": {"FAISS binary flat": 0.5}, "ms": times}
+
+
+@pytest.fixture
+def search_rows():
+    built = {"codes": "learned", "n": 10**7, "bits": 64, "instruction_set": "avx512"}
+    built |= {"million_codes_a_second": 25.0, "prepare_seconds_a_million": 2.0, "memory_scan": 1.0, "memory": 4.5}
+    return [
+        built,
+        a_cell("batch", 1, ours=0.5, scan=1.0, faiss=8.0, flat=9.0),
+        a_cell("batch", 2, ours=0.1, scan=1.0, faiss=4.0, flat=9.0),
+        a_cell("single", 1, ours=0.1, scan=4.0, faiss=10.0, flat=20.0),
+        a_cell("single", 2, ours=0.05, scan=4.0, faiss=12.0, flat=20.0),  # more threads do not help FAISS
+    ]
+
+
+def test_search_table_puts_batch_and_single_side_by_side(tables, search_rows):
+    made = tables.search_tables.at_once(search_rows)
+    assert "| learned | 10 M | 64 | 0.100 | 4.00 | 40.0 | 0.0500 | 10.0 | 200 | 4.00 | 3.00 |" in made
+    assert "| 0.500 | 8.00 | 16.0 | 0.100 | 10.0 | 100 |" in tables.search_tables.at_once(search_rows, threads=1)
+
+
+def test_search_goals_say_what_was_reached_and_what_was_not_measured(tables, search_rows):
+    made = tables.search_tables.goals(search_rows)
+    assert "| learned, batch: × FAISS | ≥ 50 | 40.0 | **no** |" in made
+    assert "| learned, single: × FAISS | ≥ 200 | 200 | yes |" in made
+    assert "| uniform, 128 bits, batch: × FAISS | ≥ 4 | – | – |" in made
+    assert "| tables, seconds a million codes | ≤ 1 | 2.00 | **no** |" in made
+    assert "| ours / scan alone, in all cells | ≤ 1.1 | 0.500 | yes |" in made
+
+
+def test_search_tables_of_rivals_and_instruction_sets(tables, search_rows):
+    made = tables.search_tables.rivals(search_rows)
+    assert "| learned | 10 M | 64 | single | FAISS binary flat | 20.0 | 0.500 | – | 0.0500 |" in made
+    assert made.count("binary flat") == 2
+    held = a_cell("batch", 2, ours=1.0, scan=1.0, faiss=6.0) | {"isa": "avx2", "instruction_set": "avx2"}
+    del held["read_ms"]
+    made = tables.search_tables.instruction_sets([*search_rows, held])
+    assert "| learned | 10 M | 64 | 2 | avx2 | 1.00 | 1.00 | 6.00 | 4.00 |" in made
+    assert "| the same: × FAISS on AVX2 | ≥ 3 | 6.00 | yes |" in tables.search_tables.goals([*search_rows, held])

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .hasher import CGHash as CGHash
+    from .index import HashNeighbors as HashNeighbors
+    from .index import HashNeighborsClassifier as HashNeighborsClassifier
     from .index import WeightedHammingIndex as WeightedHammingIndex
     from .learning.result import FitResult as FitResult
 
@@ -15,9 +17,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "CGHash": ".hasher",
     "FitResult": ".learning.result",
+    "HashNeighbors": ".index.neighbors",
+    "HashNeighborsClassifier": ".index.neighbors",
     "WeightedHammingIndex": ".index",
 }
-__all__ = ["CGHash", "FitResult", "WeightedHammingIndex", "__version__"]
+__all__ = ["CGHash", "FitResult", "HashNeighbors", "HashNeighborsClassifier", "WeightedHammingIndex", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .weighted_hamming import WeightedHammingIndex
 
-__all__ = ["WeightedHammingIndex"]
+if TYPE_CHECKING:
+    from .neighbors import HashNeighbors as HashNeighbors
+    from .neighbors import HashNeighborsClassifier as HashNeighborsClassifier
+
+__all__ = ["HashNeighbors", "HashNeighborsClassifier", "WeightedHammingIndex"]
+
+
+def __getattr__(name: str) -> Any:
+    """The estimators load on first use: an index alone does without scikit-learn."""
+    if name in __all__:
+        return getattr(import_module(".neighbors", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
