@@ -215,7 +215,7 @@ class WeightedHammingIndex:
             whole, ids = self._nearest(queries, most, chosen)
             unit = self._unit
         self._maybe_prepare(time.perf_counter() - began)
-        distances = whole * unit
+        distances, ids = whole * unit, ids.view(np.int64)  # NumPy's own int64, which it prints without its name
         if most < wanted:
             missing = ((0, 0), (0, wanted - most))
             distances, ids = (
@@ -246,7 +246,7 @@ class WeightedHammingIndex:
             chosen = self._chosen(filter)
             limit = int(min(math.floor(min(float(radius) / self._unit, 2.0**53)), 2**53))
             offsets, whole, ids = self._within(queries, limit, chosen)
-            return offsets, whole * self._unit, ids
+            return offsets.view(np.int64), whole * self._unit, ids.view(np.int64)
 
     def info(self) -> dict[str, Any]:
         """Sizes and memory: `code_bytes`, `id_bytes`, `prune_bytes` and `memory`, their sum."""
