@@ -251,9 +251,8 @@ class WeightedHammingIndex:
 
     def _allowed(self, wanted: ArrayLike | None) -> tuple[NDArray[np.uint8] | None, int]:
         """A bit for each position that may be found, and their number; None for all."""
-        removed = self._ids.removed
         if wanted is None:
-            return (None if removed is None else np.packbits(~removed, bitorder="little")), len(self._ids)
+            return self._ids.allowed, len(self._ids)
         keep = self._filter(np.asarray(wanted))
         return np.packbits(keep, bitorder="little"), int(keep.sum())
 
@@ -268,7 +267,7 @@ class WeightedHammingIndex:
                 f"filter must be ids, or a boolean mask of shape ({len(self._ids)},), one entry for each of `ids`, "
                 f"got shape {wanted.shape}"
             )
-        keep[slice(None) if self._ids.removed is None else ~self._ids.removed] = wanted
+        keep[self._ids.mask] = wanted
         return keep
 
     def _positions(self, ids: Ints, name: str = "ids") -> Ints:
