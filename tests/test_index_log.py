@@ -291,6 +291,15 @@ def test_records_that_do_not_fit_the_index_are_refused(path, operation, payload)
         assert not payload or (operation, payload) in {(1, bytes(33)), (2, bytes(33)), (6, payload)}
 
 
+def test_a_record_longer_than_the_log_is_not_read(path):
+    with WeightedHammingIndex.load(path, writable=True) as index:
+        before = held(index)
+    head = struct.pack("<QB3x", 2**62, 1)
+    with open(log_of(path), "ab") as file:
+        file.write(head + struct.pack("<I", zlib.crc32(head)) + bytes(50))
+    assert loaded(path) == before
+
+
 # Errors while a change is made
 
 
