@@ -31,7 +31,7 @@ def open_index(cls: type[Index], path: Path, mapped: bool, writable: bool, n_job
             n_changes = log.replay(about, index) if log else replay(path, about, index)
             if _is_still_there(path, file):
                 index._log = log
-                index._file = {"path": os.fspath(path), "mapped": mapped, "bytes": file.size, "log_records": n_changes}
+                index.file = {"path": os.fspath(path), "mapped": mapped, "bytes": file.size, "log_records": n_changes}
                 return index  # type: ignore[return-value]
         except BaseException as error:
             if log:
@@ -70,11 +70,11 @@ def compact_index(index: WeightedHammingIndex) -> None:
     index._log.check_open()
     if index._log.empty and not index._ids.n_removed:
         return
-    path = index._file["path"]
+    path = index.file["path"]
     save_index(index, path, keep_removed=False)
-    fresh, _, file = read_index(type(index), path, index._file["mapped"], index.n_jobs)
+    fresh, _, file = read_index(type(index), path, index.file["mapped"], index.n_jobs)
     index._take_over(fresh)
-    index._file |= {"bytes": file.size, "log_records": 0}
+    index.file |= {"bytes": file.size, "log_records": 0}
 
 
 def _drop_removed(index: WeightedHammingIndex) -> None:
@@ -91,5 +91,5 @@ def verify_index(cls: type[WeightedHammingIndex], path: Path) -> dict[str, Any]:
     """Check every byte of a file and its log; FormatError for what is wrong, else what was checked."""
     file = verify_file(path)
     index = open_index(cls, path, mapped=True, writable=False, n_jobs=None)
-    facts = {name: index._file[name] for name in ("bytes", "log_records")}
+    facts = {name: index.file[name] for name in ("bytes", "log_records")}
     return {"n_codes": len(index), "sections": len(file.sections)} | facts

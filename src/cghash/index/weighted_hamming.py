@@ -82,7 +82,7 @@ class WeightedHammingIndex:
         self._scanned_seconds = 0.0  # since the tables were built
         self._refused = 0  # number of codes at which tables were found not to pay
         self._log: Log | None = None
-        self._file: dict[str, Any] = {}  # path, bytes and log records, where it was loaded
+        self.file: dict[str, Any] = {}  # where it was loaded from: path, mapped, bytes, log_records
 
     # What is in it
 
@@ -101,6 +101,11 @@ class WeightedHammingIndex:
         """(n,) ids, in the order in which they were added."""
         with self._lock.reading():
             return self._ids.present()
+
+    @property
+    def next_id(self) -> int:
+        """The id that the next code gets when none is given."""
+        return self._ids.next_id
 
     def __len__(self) -> int:
         return len(self._ids)
