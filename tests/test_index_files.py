@@ -158,6 +158,32 @@ def test_tables_that_do_not_fit_the_codes_are_refused(tmp_path, monkeypatch):
         WeightedHammingIndex.load(tmp_path / "i")
 
 
+def clustered(rng, n):
+    """Codes of 64 bits, many of them near each other, as tables to prune by ask for."""
+    return rng.integers(0, 256, (50, 8), dtype=np.uint8)[rng.integers(0, 50, n)] ^ (rng.random((n, 8)) < 0.1)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("mapped", [True, False])
+def test_codes_that_changed_after_the_tables_were_built_are_found(tmp_path, mapped):
+    rng = np.random.default_rng(0)
+    index = WeightedHammingIndex(64, rng.random(64))
+    index.add(clustered(rng, 20_000))
+    queries = index.reconstruct(np.arange(50))
+    index.prepare()
+    index.update(queries ^ 255, np.arange(50))
+    index.add(queries[:7] ^ 1)
+    index.remove([60, 61])
+    for path in (tmp_path / "i", tmp_path / "j"):
+        index.save(path)
+        index = WeightedHammingIndex.load(path, mapped)
+        assert index.info()["n_prepared"] == (20_000 if _kernels.native is _kernels._chosen else 0)
+        lean = WeightedHammingIndex(64, index.weights, prune=False)
+        lean.add(index.reconstruct(index.ids), index.ids)
+        for found, expected in zip(index.search(queries, 9), lean.search(queries, 9), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
 def sparse_file(path, n, n_bits=64):
     """A file of n codes with ids that takes no place on the disk: all zeros, and checksums that nobody looked at."""
     about = files.About(n_bits, n, 0, False, True, False, 2 * n, True, None, "ab" * 16, None, {})

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 LANES = 64  # codes in a block
 
+_CHANGED = "changed"
 _TABLES = "tables."  # what the names of the pruning tables' sections begin with
 _LONGEST_ABOUT = 1 << 20  # bytes
 _LARGEST = 2**63 - 1
 _AT_ONCE = 1 << 20  # codes
-_SMALL = ("about", "weights", "removed")  # read and checked at once, also when the rest is mapped
+_ALWAYS_CHECKED = ("about", "weights", "removed")  # also when the rest is mapped
+_SMALL = 1 << 20  # bytes of a table that is always checked too
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def write_index(index: WeightedHammingIndex, path: Path, parent: str | None, kee
     """Write an index; the tables go along only where the positions stay as they are."""
     same = keep_removed or not index._ids.n_removed
     positions, ids = (None, index._ids) if same else index._ids.kept()
-    tables = index._blocks.prepared() if same else {}
+    tables = _tables(index) if same else {}
     about = About(
         n_bits=index.n_bits,
         n=ids.n,
@@ -86,6 +88,23 @@ def write_index(index: WeightedHammingIndex, path: Path, parent: str | None, kee
     contents += [Content(_TABLES + name, _on_disk(array), [array]) for name, array in tables.items()]
     write_sections(path, contents)
     return about
+
+
+def _tables(index: WeightedHammingIndex) -> dict[str, NDArray[Any]]:
+    """The tables, and which positions have had other codes since they were built."""
+    tables: dict[str, NDArray[Any]] = index._blocks.prepared()
+    return tables | {_CHANGED: np.unique(np.concatenate(index._changed))} if tables and index._changed else tables
+
+
+def _adopt(index: WeightedHammingIndex, tables: dict[str, NDArray[Any]]) -> None:
+    changed = tables.pop(_CHANGED, None)
+    try:
+        index._blocks.adopt(tables)
+    except (KeyError, TypeError, RuntimeError) as error:  # a table is missing or of another kind
+        raise FormatError(f"tables: {error!r}") from error
+    if changed is not None:
+        index._blocks.put(changed, index._blocks.get(changed))  # as the update did: no longer looked up in the tables
+        index._changed = [changed]
 
 
 def _text(about: About) -> Content:
@@ -114,8 +133,8 @@ def read_index(
     """The index of a file, without its log."""
     file = SectionFile(path, mapped)
     about = read_about(file)
-    for name in file.sections:
-        if name in _SMALL:
+    for name, section in file.sections.items():
+        if name in _ALWAYS_CHECKED or (name.startswith(_TABLES) and section.length <= _SMALL):
             file.check(name)
     try:
         weights = file.array("weights") if about.weighted else None
@@ -124,7 +143,7 @@ def read_index(
         index._ids = _id_table(file, about)
         tables = {name: file.array(_TABLES + name).reshape(shape) for name, shape in about.tables.items()}
         if tables:
-            index._blocks.adopt(tables)
+            _adopt(index, tables)
     except ValueError as error:
         raise FormatError(f"{path} is an index, but its parts do not fit together: {error}") from error
     return index, about, file

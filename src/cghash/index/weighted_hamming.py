@@ -81,6 +81,7 @@ class WeightedHammingIndex:
         self._set_weights(weights)
         self._scanned_seconds = 0.0  # since the tables were built
         self._refused = 0  # number of codes at which tables were found not to pay
+        self._changed: list[Ints] = []  # positions whose codes are not those of the tables
         self._log: Log | None = None
         self.file: dict[str, Any] = {}  # where it was loaded from: path, mapped, bytes, log_records
 
@@ -158,6 +159,8 @@ class WeightedHammingIndex:
             positions = self._positions(wanted)
             with self._recorded(UPDATE, packed, wanted):
                 self._blocks.put(positions, packed)
+                if self._blocks.info()["n_prepared"]:
+                    self._changed.append(positions)
 
     def reweight(self, weights: ArrayLike | None) -> None:
         """Search under other weights from now on; the codes stay."""
@@ -373,13 +376,13 @@ class WeightedHammingIndex:
 
     def _take_over(self, other: WeightedHammingIndex) -> None:
         """Hold the codes and ids of another index."""
-        self._blocks, self._ids = other._blocks, other._ids
+        self._blocks, self._ids, self._changed = other._blocks, other._ids, other._changed
         self._scanned_seconds, self._refused = 0.0, 0
 
     # Pruning
 
     def _prepare(self) -> None:
-        self._scanned_seconds = 0.0
+        self._scanned_seconds, self._changed = 0.0, []
         room = self._room()
         if not self.prune or self._ids.n < _LEAST_TO_PRUNE or room <= 0:
             self._refused = self._ids.n
