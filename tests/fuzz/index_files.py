@@ -13,11 +13,15 @@ import contextlib
 import random
 import shutil
 import struct
+import subprocess
 import sys
 import tempfile
 import time
 import zlib
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FILES = [FIXTURES / f"index-v1-{name}.cghash" for name in ("plain", "ids-removed", "log")]
@@ -98,22 +102,53 @@ def mended_log(content: bytearray) -> bytearray:
     return content
 
 
-def seeds() -> list[bytes]:
-    files = [bytes([mode]) + path.read_bytes() for path in FILES for mode in (0, MENDED, MENDED | MAPPED, MAPPED)]
+@cache
+def seeds(widest: int = 8) -> list[bytes]:
+    """Fixtures, and files with tables to prune by, of codes up to so many bits: past 8 bits these are large."""
+    paths = [*FILES, *(with_tables(n_bits) for n_bits in (8, 24) if n_bits <= widest)]
+    files = [bytes([mode]) + path.read_bytes() for path in paths for mode in (0, MENDED, MENDED | MAPPED, MAPPED)]
     return files + [bytes([AS_LOG | mode]) + LOG.read_bytes() for mode in (0, MENDED, MENDED | MAPPED)]
+
+
+def with_tables(n_bits: int) -> Path:
+    import numpy as np
+
+    from cghash import WeightedHammingIndex
+
+    index = WeightedHammingIndex(n_bits)
+    index.add(np.random.default_rng(0).integers(0, 256, (300, n_bits // 8), dtype=np.uint8))
+    index._blocks.prepare(index._whole, None, None, 1e9, True, 1)
+    index.update(np.zeros((1, n_bits // 8), dtype=np.uint8), [7])
+    index.save(FOLDER / f"tables-{n_bits}")
+    return FOLDER / f"tables-{n_bits}"
+
+
+def functions_of(module: ModuleType) -> Iterator[FunctionType]:
+    """The functions and methods of a module; the loader of an editable install hides them from atheris."""
+    own = [value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__]
+    for holder in [module, *(value for value in own if isinstance(value, type))]:
+        for value in list(vars(holder).values()):
+            found = getattr(value, "fget", None) or getattr(value, "__func__", None) or value
+            found = getattr(found, "__wrapped__", found)
+            if isinstance(found, FunctionType) and found.__module__ == module.__name__:
+                yield found
 
 
 def by_coverage(seconds: int) -> None:
     import atheris  # type: ignore[import-not-found, unused-ignore]
 
-    with atheris.instrument_imports(include=["cghash.index", "cghash.codes"]):
-        import cghash.index  # noqa: F401
+    import cghash.index.opening  # noqa: F401
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("cghash.index"):
+            for function in functions_of(module):
+                function.__code__ = atheris.instrument_func(function).__code__
     corpus = FOLDER / "corpus"
     corpus.mkdir()
-    for number, seed in enumerate(seeds()):
-        (corpus / str(number)).write_bytes(seed)
+    # in a process of its own: nothing instrumented may run before atheris is set up
+    subprocess.run([sys.executable, __file__, "seeds", corpus], check=True)
     FINDINGS.mkdir(parents=True, exist_ok=True)
-    limits = [f"-max_total_time={seconds}", "-max_len=32768", "-timeout=20", "-rss_limit_mb=2048"]
+    limits = [f"-max_total_time={seconds}", "-max_len=65536", "-timeout=20", "-rss_limit_mb=2048"]
     options = [*limits, f"-artifact_prefix={FINDINGS}/", "-print_final_stats=1", "-verbosity=0"]
     atheris.Setup([sys.argv[0], *options, str(corpus)], one_input)
     atheris.Fuzz()
@@ -129,7 +164,7 @@ def by_chance(seconds: int) -> None:
 
 def mutated(rng: random.Random) -> bytes:
     """A seed with some bytes changed, most of them where headers are, or with a piece cut out, doubled or moved."""
-    data = bytearray(rng.choice(seeds()))
+    data = bytearray(rng.choice(seeds(24)))
     for _ in range(rng.randint(1, 6)):
         at = rng.choice([rng.randrange(min(400, len(data))), rng.randrange(len(data)), rng.randrange(4096, 4600)])
         at %= len(data)
@@ -147,6 +182,10 @@ def mutated(rng: random.Random) -> bytes:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["seeds"]:
+        for number, seed in enumerate(seeds()):
+            (Path(sys.argv[2]) / str(number)).write_bytes(seed)
+        return
     seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 300
     try:
         import atheris  # type: ignore[import-not-found, unused-ignore] # noqa: F401
