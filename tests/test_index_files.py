@@ -99,7 +99,7 @@ def test_ids_and_marks_are_stored_only_where_there_are_some(tmp_path):
     assert list(SectionFile(tmp_path / "i").sections) == ["about", "codes"]
 
 
-@pytest.mark.parametrize("name", ["plain", "ids-removed", "log"])
+@pytest.mark.parametrize("name", ["plain", "ids-removed", "log", "tables"])
 def test_files_of_version_1_still_load(name):
     told = json.loads((FIXTURES / f"index-v1-{name}.json").read_text())
     for mapped in (True, False):
@@ -149,6 +149,17 @@ def test_tables_go_along_until_positions_change(tmp_path, monkeypatch):
         assert loaded._blocks.prepared() == {}
 
 
+def test_tables_of_another_layout_are_passed_over(tmp_path, monkeypatch):
+    monkeypatch.setattr(_kernels, "CodeBlocks", WithTables)
+    index = an_index(np.random.default_rng(0), n=5000)
+    index.prepare()
+    index.save(tmp_path / "i")
+    monkeypatch.setattr(files, "TABLES_VERSION", 2)
+    loaded = WeightedHammingIndex.load(tmp_path / "i")
+    assert loaded._blocks.prepared() == {}
+    assert_same(loaded, index)
+
+
 def test_tables_that_do_not_fit_the_codes_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(_kernels, "CodeBlocks", WithTables)
     index = an_index(np.random.default_rng(0), n=5000)
@@ -184,9 +195,26 @@ def test_codes_that_changed_after_the_tables_were_built_are_found(tmp_path, mapp
             np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.native
+@pytest.mark.skipif(_kernels.native is not _kernels._chosen, reason="the NumPy twin builds no tables")
+@pytest.mark.parametrize("n_prepared", [-(2**63), -1, 301, 2**40])
+@pytest.mark.parametrize("empty", [False, True])
+def test_tables_of_codes_that_are_not_there_are_refused(tmp_path, monkeypatch, n_prepared, empty):
+    index = WeightedHammingIndex(24)
+    index.add(random_codes(np.random.default_rng(0), 300, 24))
+    index._blocks.prepare(index._whole, None, None, 1e9, True, 1)
+    tables = index._blocks.prepared()
+    tables["size"] = np.array([n_prepared, tables["size"][1]])
+    saved = WeightedHammingIndex(24) if empty else index
+    monkeypatch.setattr(files, "_tables", lambda index: tables)
+    saved.save(tmp_path / "i")
+    with pytest.raises(FormatError, match="tables must cover"):
+        WeightedHammingIndex.load(tmp_path / "i")
+
+
 def sparse_file(path, n, n_bits=64):
     """A file of n codes with ids that takes no place on the disk: all zeros, and checksums that nobody looked at."""
-    about = files.About(n_bits, n, 0, False, True, False, 2 * n, True, None, "ab" * 16, None, {})
+    about = files.About(n_bits, n, 0, False, True, False, 2 * n, True, None, "ab" * 16, None, {}, 1)
     text = json.dumps(vars(about)).encode()
     told = Section("about", "|u1", PAGE, len(text), zlib.crc32(text.ljust(PAGE, b"\0")))
     codes = Section("codes", "|u1", told.end, about.lengths()["codes"], 0)
@@ -369,6 +397,7 @@ def with_about(content, **changes):
         ({"parent": ["x"]}, "uuid"),
         ({"tables": {"order": [3]}}, "its sections must be"),
         ({"tables": [1]}, "tables must be shapes"),
+        ({"tables_version": "1"}, "tables_version must be"),
         ({"tables": "none"}, "missing 1 required"),
         ({"more": 1}, "unexpected keyword"),
     ],

@@ -13,7 +13,6 @@ import contextlib
 import random
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,12 +23,17 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-FILES = [FIXTURES / f"index-v1-{name}.cghash" for name in ("plain", "ids-removed", "log")]
+FILES = [FIXTURES / f"index-v1-{name}.cghash" for name in ("plain", "ids-removed", "log", "tables")]
 LOG = FIXTURES / "index-v1-log.cghash.log"
-FOLDER = Path(tempfile.mkdtemp(prefix="cghash-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
 FINDINGS = Path("out") / "fuzz"
 AS_LOG, MENDED, MAPPED = 1, 2, 4
 HEAD, ENTRY, PAGE = 24, 80, 4096  # bytes of a file's header before its table, of an entry, of a page
+
+
+@cache
+def folder() -> Path:
+    """Where inputs are written to be loaded."""
+    return Path(tempfile.mkdtemp(prefix="cghash-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
 
 
 def one_input(data: bytes) -> None:
@@ -37,7 +41,7 @@ def one_input(data: bytes) -> None:
     if not data:
         return
     mode, content = data[0], bytearray(data[1:])
-    path, log = FOLDER / "i", FOLDER / "i.log"
+    path, log = folder() / "i", folder() / "i.log"
     if mode & AS_LOG:
         shutil.copyfile(FILES[2], path)
         log.write_bytes(mended_log(content) if mode & MENDED else content)
@@ -103,24 +107,23 @@ def mended_log(content: bytearray) -> bytearray:
 
 
 @cache
-def seeds(widest: int = 8) -> list[bytes]:
-    """Fixtures, and files with tables to prune by, of codes up to so many bits: past 8 bits these are large."""
-    paths = [*FILES, *(with_tables(n_bits) for n_bits in (8, 24) if n_bits <= widest)]
+def seeds(wide: bool = False) -> list[bytes]:
+    """The fixtures; and, past what libFuzzer can handle, a file with tables of a quarter of a megabyte each."""
+    paths = [*FILES, with_wide_tables()] if wide else FILES
     files = [bytes([mode]) + path.read_bytes() for path in paths for mode in (0, MENDED, MENDED | MAPPED, MAPPED)]
     return files + [bytes([AS_LOG | mode]) + LOG.read_bytes() for mode in (0, MENDED, MENDED | MAPPED)]
 
 
-def with_tables(n_bits: int) -> Path:
+def with_wide_tables() -> Path:
     import numpy as np
 
     from cghash import WeightedHammingIndex
 
-    index = WeightedHammingIndex(n_bits)
-    index.add(np.random.default_rng(0).integers(0, 256, (300, n_bits // 8), dtype=np.uint8))
+    index = WeightedHammingIndex(24)
+    index.add(np.random.default_rng(0).integers(0, 256, (300, 3), dtype=np.uint8))
     index._blocks.prepare(index._whole, None, None, 1e9, True, 1)
-    index.update(np.zeros((1, n_bits // 8), dtype=np.uint8), [7])
-    index.save(FOLDER / f"tables-{n_bits}")
-    return FOLDER / f"tables-{n_bits}"
+    index.save(folder() / "wide")
+    return folder() / "wide"
 
 
 def functions_of(module: ModuleType) -> Iterator[FunctionType]:
@@ -143,10 +146,10 @@ def by_coverage(seconds: int) -> None:
         if name.startswith("cghash.index"):
             for function in functions_of(module):
                 function.__code__ = atheris.instrument_func(function).__code__
-    corpus = FOLDER / "corpus"
+    corpus = folder() / "corpus"
     corpus.mkdir()
-    # in a process of its own: nothing instrumented may run before atheris is set up
-    subprocess.run([sys.executable, __file__, "seeds", corpus], check=True)
+    for number, seed in enumerate(seeds()):
+        (corpus / str(number)).write_bytes(seed)
     FINDINGS.mkdir(parents=True, exist_ok=True)
     limits = [f"-max_total_time={seconds}", "-max_len=65536", "-timeout=20", "-rss_limit_mb=2048"]
     options = [*limits, f"-artifact_prefix={FINDINGS}/", "-print_final_stats=1", "-verbosity=0"]
@@ -164,7 +167,7 @@ def by_chance(seconds: int) -> None:
 
 def mutated(rng: random.Random) -> bytes:
     """A seed with some bytes changed, most of them where headers are, or with a piece cut out, doubled or moved."""
-    data = bytearray(rng.choice(seeds(24)))
+    data = bytearray(rng.choice(seeds(wide=True)))
     for _ in range(rng.randint(1, 6)):
         at = rng.choice([rng.randrange(min(400, len(data))), rng.randrange(len(data)), rng.randrange(4096, 4600)])
         at %= len(data)
@@ -182,10 +185,6 @@ def mutated(rng: random.Random) -> bytes:
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["seeds"]:
-        for number, seed in enumerate(seeds()):
-            (Path(sys.argv[2]) / str(number)).write_bytes(seed)
-        return
     seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 300
     try:
         import atheris  # type: ignore[import-not-found, unused-ignore] # noqa: F401

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .weighted_hamming import WeightedHammingIndex
 
 LANES = 64  # codes in a block
+TABLES_VERSION = 1  # of the tables' layout; those of another are passed over, and built anew when they pay
 
 _CHANGED = "changed"
 _TABLES = "tables."  # what the names of the pruning tables' sections begin with
@@ -47,6 +48,7 @@ class About:
     uuid: str
     parent: str | None  # uuid of the file that this one took the place of: its log is folded in
     tables: dict[str, list[int]]  # shapes
+    tables_version: int
 
     @property
     def n_bytes(self) -> int:
@@ -81,6 +83,7 @@ def write_index(index: WeightedHammingIndex, path: Path, parent: str | None, kee
         uuid=uuid.uuid4().hex,
         parent=parent,
         tables={name: list(array.shape) for name, array in tables.items()},
+        tables_version=TABLES_VERSION,
     )
     contents = [_text(about), Content("codes", DTYPES["codes"], _pieces(index._blocks, positions))]
     arrays = {"weights": index.weights, "ids": ids.explicit, "removed": ids.removed}
@@ -102,6 +105,9 @@ def _adopt(index: WeightedHammingIndex, tables: dict[str, NDArray[Any]]) -> None
         index._blocks.adopt(tables)
     except (KeyError, TypeError, RuntimeError) as error:  # a table is missing or of another kind
         raise FormatError(f"tables: {error!r}") from error
+    n, n_prepared = index._blocks.n_codes, index._blocks.info()["n_prepared"]
+    if not n or not 0 <= n_prepared <= n:
+        raise FormatError(f"tables must cover codes that are here, 1 to {n}, got {n_prepared}")
     if changed is not None:
         index._blocks.put(changed, index._blocks.get(changed))  # as the update did: no longer looked up in the tables
         index._changed = [changed]
@@ -141,9 +147,8 @@ def read_index(
         index = cls(about.n_bits, weights, prune=about.prune, max_memory=about.max_memory, n_jobs=n_jobs)
         index._blocks.attach(file.array("codes"), about.n)
         index._ids = _id_table(file, about)
-        tables = {name: file.array(_TABLES + name).reshape(shape) for name, shape in about.tables.items()}
-        if tables:
-            _adopt(index, tables)
+        if about.tables and about.tables_version == TABLES_VERSION:
+            _adopt(index, {name: file.array(_TABLES + name).reshape(shape) for name, shape in about.tables.items()})
     except ValueError as error:
         raise FormatError(f"{path} is an index, but its parts do not fit together: {error}") from error
     return index, about, file
@@ -166,7 +171,7 @@ def read_about(file: SectionFile) -> About:
 
 def _check_facts(about: About) -> None:
     _check_whole(1, MOST_BITS, n_bits=about.n_bits)
-    _check_whole(0, _LARGEST, n=about.n, next_id=about.next_id)
+    _check_whole(0, _LARGEST, n=about.n, next_id=about.next_id, tables_version=about.tables_version)
     _check_whole(0, about.n, n_removed=about.n_removed)
     _check_whole(0, _LARGEST, max_memory=0 if about.max_memory is None else about.max_memory)
     if not isinstance(about.tables, dict) or not all(isinstance(shape, list) for shape in about.tables.values()):
