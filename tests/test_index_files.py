@@ -66,6 +66,7 @@ def saved(tmp_path_factory):
 # What was saved is found again
 
 
+@pytest.mark.native
 @SHARED
 @given(data=st.data())
 def test_a_saved_index_is_the_same_when_loaded(data, tmp_path):
@@ -99,6 +100,7 @@ def test_ids_and_marks_are_stored_only_where_there_are_some(tmp_path):
     assert list(SectionFile(tmp_path / "i").sections) == ["about", "codes"]
 
 
+@pytest.mark.native
 @pytest.mark.parametrize("name", ["plain", "ids-removed", "log", "tables"])
 def test_files_of_version_1_still_load(name):
     told = json.loads((FIXTURES / f"index-v1-{name}.json").read_text())
@@ -289,6 +291,7 @@ def test_a_flipped_byte_of_what_decides_is_refused_with_a_map_too(saved, tmp_pat
         refused(tmp_path, damaged, True, f"section '{name}' does not match its checksum")
 
 
+@pytest.mark.native
 @SHARED
 @given(data=st.data())
 def test_pieces_cut_out_doubled_or_changed_never_crash(data, saved, tmp_path):
@@ -539,6 +542,7 @@ def test_several_processes_read_one_file(tmp_path):
     assert (tmp_path / "i").read_bytes() == before
 
 
+@pytest.mark.native
 def test_each_search_beside_a_writer_sees_a_state_that_existed(tmp_path):
     """Code i is added i-th; it is at distance 64 - i of the query, so a state of n codes has n - 1 as its nearest."""
     codes = pack(np.tri(64, dtype=int))
@@ -575,6 +579,7 @@ def test_each_search_beside_a_writer_sees_a_state_that_existed(tmp_path):
     assert len(WeightedHammingIndex.load(tmp_path / "i")) == 64
 
 
+@pytest.mark.native
 def test_an_open_index_outlives_its_file(tmp_path):
     index = an_index(np.random.default_rng(3))
     index.save(tmp_path / "i")

@@ -69,6 +69,7 @@ def changed(index, rng):
     return states
 
 
+@pytest.mark.native
 @SHARED
 @given(data=st.data())
 def test_any_order_of_changes_is_there_after_loading(data, tmp_path):
@@ -105,6 +106,7 @@ def test_any_order_of_changes_is_there_after_loading(data, tmp_path):
     WeightedHammingIndex.verify(path)
 
 
+@pytest.mark.native
 def test_compact_folds_the_log_into_the_file(path):
     with WeightedHammingIndex.load(path, writable=True) as index:
         last = changed(index, np.random.default_rng(1))[-1]
@@ -252,6 +254,7 @@ def test_every_flipped_bit_of_a_log_is_refused(path):
             WeightedHammingIndex.verify(path)
 
 
+@pytest.mark.native
 @SHARED
 @given(data=st.data())
 def test_pieces_cut_out_doubled_or_changed_never_crash(data, path):

@@ -256,7 +256,7 @@ class WeightedHammingIndex:
         """
         from .opening import save_index
 
-        with self._lock.reading():
+        with self._lock.reading() if self._log is None else self._lock.writing():  # two cannot begin a log anew
             save_index(self, path)
 
     @classmethod
