@@ -7,8 +7,9 @@ NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp native/kernels/*)
 # one BLAS thread for each test process: several that wait for each other are slower than none
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 WORKERS ?= 2
+FUZZ_SECONDS ?= 300
 
-.PHONY: help setup demo test lint format sanitize neon docs bench searchbench quality tables clean
+.PHONY: help setup demo test lint format sanitize fuzz neon docs bench searchbench quality tables clean
 help:            ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -59,6 +60,10 @@ neon:            ## the look-up kernels on an emulated Arm (needs g++-aarch64-li
 	@mkdir -p build
 	aarch64-linux-gnu-g++ -std=c++20 -O2 -Wall -Wextra -static tests/native/scan_kernels.cpp -o build/scan_kernels_neon
 	qemu-aarch64-static build/scan_kernels_neon
+
+fuzz: setup      ## index files and logs of any bytes, for FUZZ_SECONDS (300); by coverage where atheris can be installed
+	-$(BIN)/python -m pip install --quiet atheris
+	$(BIN)/python tests/fuzz/index_files.py $(FUZZ_SECONDS)
 
 docs: setup      ## the documentation, warnings as errors, into docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

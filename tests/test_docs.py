@@ -127,8 +127,8 @@ def check_command(line, mark="", expected=None):
 
 
 def same_words(shown, printed):
-    """Whether lines agree but for numbers, which move with the machine."""
-    return re.sub(r"[\d.]+", "#", shown).split() == re.sub(r"[\d.]+", "#", printed).split()
+    """Whether lines agree but for numbers, which move with the machine, and rules, which are as wide as numbers."""
+    return re.sub(r"[\d.]+|─+", "#", shown).split() == re.sub(r"[\d.]+|─+", "#", printed).split()
 
 
 def write_photos():

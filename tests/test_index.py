@@ -108,6 +108,14 @@ def test_any_order_of_changes_leaves_what_a_dictionary_would_hold(data):
         assert_same(index.search(queries, 7), full_comparison(index, queries, 7))
 
 
+def test_an_id_that_is_removed_and_added_again_is_found():
+    index = WeightedHammingIndex(8)
+    index.add(np.arange(5, dtype=np.uint8)[:, None])
+    index.remove([2, 3])
+    index.add(np.array([[77], [88]], dtype=np.uint8), [3, 2])
+    assert index.reconstruct([2, 3, 4]).tolist() == [[88], [77], [4]]
+
+
 def test_a_single_code_gives_flat_answers():
     index = WeightedHammingIndex(16)
     index.add(np.array([[1, 0], [0, 0]], dtype=np.uint8))

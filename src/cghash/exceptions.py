@@ -4,6 +4,7 @@ CGHashError
 ├── InvalidInputError (ValueError)     an argument is not what it must be
 ├── NothingToLearnError (ValueError)   the supervision holds no comparison that any function could satisfy
 ├── FormatError (ValueError)           a file is truncated, altered, foreign or of an unknown version
+├── InUseError (OSError)               another writer has the file
 └── MissingDependencyError (ImportError)   an optional package is needed
 
 CGHashWarning (UserWarning)
@@ -28,6 +29,10 @@ class NothingToLearnError(CGHashError, ValueError):
 
 class FormatError(CGHashError, ValueError):
     """A file is truncated, altered, foreign or of an unknown version."""
+
+
+class InUseError(CGHashError, OSError):
+    """Another writer has the file."""
 
 
 class MissingDependencyError(CGHashError, ImportError):

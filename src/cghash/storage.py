@@ -34,7 +34,7 @@ _INFINITY = "Infinity"
 
 @contextmanager
 def written_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file beside its place; at the end flush it to the disk and rename it.
+    """Open a file beside its place; at the end flush it and its folder's new entry to the disk.
 
     A kill or an error leaves the old file or none. Links are followed; pipes and devices are written directly.
     """
@@ -53,9 +53,23 @@ def written_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, target)
+        flush_folder(target.parent)
     except BaseException:
         name.unlink(missing_ok=True)
         raise
+
+
+def flush_folder(folder: str | os.PathLike[str]) -> None:
+    """Flush to the disk which files a folder holds, where the system can."""
+    if hasattr(os, "O_DIRECTORY"):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems refuse it for folders
+                raise
+        finally:
+            os.close(handle)
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:

@@ -13,7 +13,9 @@ COMMANDS = {  # in the order of use: where each lives, and what `cghash --help` 
     "fit": ("cghash.cli.fit:fit", "Learn a model from items and labels, triplets or duplets."),
     "encode": ("cghash.cli.encode:encode", "Turn items into binary codes."),
     "evaluate": ("cghash.cli.evaluate:evaluate", "Measure how well codes rank items that were labelled or compared."),
-    "info": ("cghash.cli.info:info", "Show what a model file or a checkpoint holds."),
+    "index": ("cghash.cli.index:index", "Make index files of codes, and change them."),
+    "search": ("cghash.cli.search:search", "Find the nearest codes of an index file, exactly."),
+    "info": ("cghash.cli.info:info", "Show what a model file, a checkpoint or an index file holds."),
 }
 
 
@@ -29,6 +31,8 @@ def main(context: click.Context) -> None:
       cghash fit items.npy --labels labels.npy -o model.cghash
       cghash encode model.cghash items.npy -o codes.npy
       cghash evaluate model.cghash test.csv --label-column class
+      cghash index build codes.npy --model model.cghash -o items.index
+      cghash search items.index --queries new.npy --model model.cghash
       cghash info model.cghash
 
     Items and labels are read from .npy, .npz, .csv and .parquet files; '-' is standard input or output.

@@ -43,6 +43,13 @@ def model_path(context: click.Context, parameter: click.Parameter, value: str) -
     return output_path(context, parameter, value)
 
 
+def index_path(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """The same for an index."""
+    if value == "-":
+        raise click.BadParameter("an index is not written to standard output: name a file", context, parameter)
+    return output_path(context, parameter, value)
+
+
 def whole_numbers(context: click.Context, parameter: click.Parameter, value: str | None) -> list[int] | None:
     """A list such as 16,32,64."""
     if value is None:

@@ -76,8 +76,8 @@ def encode(
     read = Labelled(items, None, label_column, id_column).read(feature_names(hasher))
     say_ignored(read, quiet)
     width = hasher.n_bits_ if bits else -(-hasher.n_bits_ // 8)
-    with _opened(output) as file:
-        _write(file, kind, _blocks(hasher, read.X, bits, quiet), (len(read.X), width), bits, (id_column, read.ids))
+    with opened(output) as file:
+        _write(file, kind, code_blocks(hasher, read.X, bits, quiet), (len(read.X), width), bits, (id_column, read.ids))
     to = "" if output == "-" else f", wrote {output}"
     say(f"{len(read.X)} codes of {hasher.n_bits_} bits{to}", quiet)
 
@@ -89,7 +89,8 @@ def _check_output(output: str, kind: str, bits: bool) -> None:
         raise click.UsageError("npy is not for a terminal: name a file with -o, or redirect")
 
 
-def _opened(output: str) -> AbstractContextManager[BinaryIO]:
+def opened(output: str) -> AbstractContextManager[BinaryIO]:
+    """Standard output for `-`, else a file that is there when it is whole."""
     from ..storage import written_atomically
 
     if output == "-":
@@ -97,7 +98,8 @@ def _opened(output: str) -> AbstractContextManager[BinaryIO]:
     return written_atomically(output)
 
 
-def _blocks(model: CGHash, X: Any, bits: bool, quiet: bool) -> Iterator[Codes]:
+def code_blocks(model: CGHash, X: Any, bits: bool, quiet: bool) -> Iterator[Codes]:
+    """Codes or bits of items, some rows at a time."""
     from rich.console import Console
     from rich.progress import track
 

@@ -1,4 +1,4 @@
-"""`cghash info`: what a model file or a checkpoint holds."""
+"""`cghash info`: what a model file, a checkpoint or an index file holds."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from ._tables import finite, show_facts
 def info(model: str, as_json: bool) -> None:
     """Show what MODEL, a model file or a checkpoint, holds: bits, weights, how the fit went and what it proves.
 
+    Of an index file it shows what 'cghash index info' does.
+
     \b
     Examples:
       cghash info model.cghash
@@ -25,7 +27,13 @@ def info(model: str, as_json: bool) -> None:
       cghash info model.cghash --json | jq .result.gap
     """
     from .. import checkpoints, storage
+    from ..index.sections import is_section_file
 
+    if is_section_file(model):
+        from .index.info import show_index
+
+        show_index(model, as_json)
+        return
     checkpoint = storage.kind_of(model) == checkpoints.KIND
     facts = _of_checkpoint(model) if checkpoint else _of_model(model)
     if as_json:

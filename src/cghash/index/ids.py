@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..exceptions import InvalidInputError
 
 Ints = NDArray[np.int64]
+Marks = NDArray[np.uint8]
 
 
 class IdTable:
@@ -19,15 +20,24 @@ class IdTable:
     by sorted runs (`_Runs`) elsewhere, made at the first look-up.
     """
 
-    def __init__(self, n: int = 0, ids: Ints | None = None, removed: NDArray[np.bool_] | None = None) -> None:
+    def __init__(
+        self,
+        n: int = 0,
+        ids: Ints | None = None,
+        removed: Marks | None = None,
+        *,
+        ascending: bool | None = None,
+        next_id: int | None = None,
+    ) -> None:
+        """Take ids (n,) and marks (⌈n/8⌉,); what is known of the ids need not be read off them."""
         self.n = n  # positions, removed ones included
         self._ids = ids  # (n or more,), None for row numbers
-        self._removed = removed  # (n or more,), None while nothing was
-        self.n_removed = 0 if removed is None else int(removed[:n].sum())
-        self._ascending = ids is None or bool(np.all(ids[1:n] > ids[: n - 1]))
+        self._removed = removed  # a bit for each position, or more, little-endian; None while nothing was
+        self.n_removed = 0 if removed is None else int(np.bitwise_count(removed).sum())
+        self.ascending = ids_ascend(ids, n) if ascending is None else ascending
         self._runs: _Runs | None = None
-        self._live: NDArray[np.uint8] | None = None
-        self.next_id = n if ids is None else int(ids[:n].max(initial=-1)) + 1
+        self._allowed: Marks | None = None
+        self.next_id = _after(ids, n) if next_id is None else next_id
 
     def __len__(self) -> int:
         return self.n - self.n_removed
@@ -38,18 +48,28 @@ class IdTable:
         return None if self._ids is None else self._ids[: self.n]
 
     @property
-    def removed(self) -> NDArray[np.bool_] | None:
-        """(n,) marks, None when nothing is removed."""
-        return None if self._removed is None or not self.n_removed else self._removed[: self.n]
+    def removed(self) -> Marks | None:
+        """(⌈n/8⌉,) a bit for each position, little-endian; None when nothing is removed."""
+        return None if self._removed is None or not self.n_removed else self._removed[: -(-self.n // 8)]
 
     @property
-    def live(self) -> NDArray[np.uint8] | None:
-        """A bit for each position that is not removed, None when all are there."""
+    def allowed(self) -> Marks | None:
+        """(⌈n/8⌉,) a bit for each position that is not removed, 0 past the last; None when nothing is removed."""
         if self.removed is None:
             return None
-        if self._live is None:
-            self._live = np.packbits(~self.removed, bitorder="little")
-        return self._live
+        if self._allowed is None:
+            bits = ~self.removed
+            bits[-1] &= 255 >> (-self.n % 8)
+            self._allowed = bits
+        return self._allowed
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """(n,) which positions are not removed."""
+        bits = self.allowed
+        if bits is None:
+            return np.ones(self.n, dtype=bool)
+        return np.unpackbits(bits, count=self.n, bitorder="little").view(bool)
 
     @property
     def nbytes(self) -> int:
@@ -64,21 +84,22 @@ class IdTable:
     def present(self) -> Ints:
         """All ids, by position."""
         ids = self.at(np.arange(self.n))
-        return ids if self.removed is None else ids[~self.removed]
+        return ids if self.removed is None else ids[self.mask]
 
     def find(self, ids: Ints) -> Ints:
         """Positions of ids, -1 where an id is not here."""
         positions = self._last_positions(ids)
         if self.n_removed:
             assert self._removed is not None
-            positions[(positions >= 0) & self._removed[positions]] = -1
+            marks = self._removed[positions >> 3] >> (positions & 7) & 1
+            positions[(positions >= 0) & (marks == 1)] = -1
         return positions
 
     def _last_positions(self, ids: Ints) -> Ints:
         """Where an id was put last, removed since or not."""
         if self._ids is None:
             return np.where((ids >= 0) & (ids < self.n), ids, -1)
-        if self._ascending:
+        if self.ascending:
             return _found(self._ids[: self.n], ids, None)
         if self._runs is None:
             self._runs = _Runs()
@@ -109,9 +130,8 @@ class IdTable:
         if ids is not None:
             self._append_ids(ids, end)
         if self._removed is not None:
-            self._removed = _grown(self._removed, self.n, end)
-            self._removed[self.n : end] = False
-        self.n, self._live = end, None
+            self._removed = _grown(self._removed, -(-self.n // 8), -(-end // 8))
+        self.n, self._allowed = end, None
         last = end - 1 if ids is None else int(ids.max(initial=-1))
         self.next_id = max(self.next_id, last + 1)
 
@@ -123,23 +143,32 @@ class IdTable:
         self._ids[self.n : end] = ids
         if self._runs is not None:
             self._runs.add(ids, self.n)
-        self._ascending = self._ascending and follows
+        self.ascending = self.ascending and follows
 
     def remove(self, positions: Ints) -> None:
         if self._removed is None:
-            self._removed = np.zeros(self.n, dtype=bool)
-        self._removed[positions] = True
+            self._removed = np.zeros(-(-self.n // 8), dtype=np.uint8)
+        np.bitwise_or.at(self._removed, positions >> 3, np.left_shift(1, positions & 7).astype(np.uint8))
         self.n_removed += len(positions)
-        self._live = None
+        self._allowed = None
 
     def kept(self) -> tuple[Ints, IdTable]:
         """Positions that are not removed, and the table of these alone."""
-        positions = np.arange(self.n) if self.removed is None else np.flatnonzero(~self.removed)
+        positions = np.flatnonzero(self.mask)
         ids = self.at(positions)
         plain = self._ids is None and len(positions) == self.n
         table = IdTable(len(positions), None if plain else ids)
         table.next_id = self.next_id
         return positions, table
+
+
+def ids_ascend(ids: Ints | None, n: int) -> bool:
+    """Whether each of the first n ids is larger than the one before."""
+    return ids is None or bool(np.all(ids[1:n] > ids[: max(n - 1, 0)]))
+
+
+def _after(ids: Ints | None, n: int) -> int:
+    return n if ids is None else int(ids[:n].max(initial=-1)) + 1
 
 
 class _Runs:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +20,7 @@ from ..exceptions import InvalidInputError
 from .checks import MOST_BITS, check_codes, check_different, check_ids
 from .ids import IdTable
 from .locks import ReadWriteLock
+from .log import ADD, ADD_WITH_IDS, REMOVE, REWEIGHT, UNWEIGHT, UPDATE, Change, Log
 
 __all__ = ["WeightedHammingIndex"]
 
@@ -100,6 +104,9 @@ class WeightedHammingIndex:
         self._set_weights(weights)
         self._scanned_seconds = 0.0  # since the tables were built
         self._refused = 0  # number of codes at which tables were found not to pay
+        self._changed: list[Ints] = []  # positions whose codes are not those of the tables
+        self._log: Log | None = None
+        self.file: dict[str, Any] = {}  # where it was loaded from: path, mapped, bytes, log_records
 
     # What is in it
 
@@ -118,6 +125,11 @@ class WeightedHammingIndex:
         """(n,) ids, in the order in which they were added."""
         with self._lock.reading:
             return self._ids.present()
+
+    @property
+    def next_id(self) -> int:
+        """The id that the next code gets when none is given."""
+        return self._ids.next_id
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -147,9 +159,9 @@ class WeightedHammingIndex:
             raise InvalidInputError(f"ids must be as many as codes, {len(packed)}, got {len(given)}")
         with self._lock.writing:
             fresh = self._ids.new_ids(len(packed), given)
-            self._record("add", packed, fresh)
-            self._blocks.append(packed)
-            self._ids.append(len(packed), fresh)
+            with self._recorded(ADD if fresh is None else ADD_WITH_IDS, packed, fresh):
+                self._blocks.append(packed)
+                self._ids.append(len(packed), fresh)
 
     def remove(self, ids: ArrayLike) -> None:
         """Remove items; an id that is not in the index is an error, and then nothing is removed."""
@@ -157,8 +169,8 @@ class WeightedHammingIndex:
         check_different(wanted)
         with self._lock.writing:
             positions = self._positions(wanted)
-            self._record("remove", None, wanted)
-            self._ids.remove(positions)
+            with self._recorded(REMOVE, None, wanted):
+                self._ids.remove(positions)
 
     def update(self, codes: ArrayLike, ids: ArrayLike) -> None:
         """Replace the codes of items that are in the index."""
@@ -168,14 +180,16 @@ class WeightedHammingIndex:
             raise InvalidInputError(f"ids must be as many as codes, {len(packed)}, got {len(wanted)}")
         with self._lock.writing:
             positions = self._positions(wanted)
-            self._record("update", packed, wanted)
-            self._blocks.put(positions, packed)
+            with self._recorded(UPDATE, packed, wanted):
+                self._blocks.put(positions, packed)
+                if self._blocks.info()["n_prepared"]:
+                    self._changed.append(positions)
 
     def reweight(self, weights: ArrayLike | None) -> None:
         """Search under other weights from now on; the codes stay."""
         checked = None if weights is None else check_weights(weights, self.n_bits)
-        with self._lock.writing:
-            self._record("reweight", None, None, checked)
+        operation = UNWEIGHT if checked is None else REWEIGHT
+        with self._lock.writing, self._recorded(operation, None, None, checked):
             self._set_weights(checked)
 
     def reconstruct(self, ids: ArrayLike) -> Codes:
@@ -257,6 +271,73 @@ class WeightedHammingIndex:
             about |= found | {"id_bytes": self._ids.nbytes}
             return about | {"memory": found["code_bytes"] + found["prune_bytes"] + self._ids.nbytes}
 
+    # Files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the index to one file: beside its place, then renamed, so that a kill leaves the old file or the new.
+
+        A log beside the file, of changes to what the file held before, begins anew.
+        """
+        from .opening import save_index
+
+        with self._lock.reading if self._log is None else self._lock.writing:  # two cannot begin a log anew
+            save_index(self, path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        mmap: bool = True,
+        *,
+        writable: bool = False,
+        n_jobs: int | None = None,
+    ) -> Self:
+        """Read an index that `save` wrote, and make the changes that its log holds.
+
+        Parameters
+        ----------
+        path : file
+        mmap : bool, default=True
+            Map the file: it opens at once, pages are read as they are needed, and processes share them. False reads
+            all of it and verifies its checksums.
+        writable : bool, default=False
+            Write every change to a log beside the file, `path` + ".log", and flush it to the disk before it is made;
+            one writer at a time, until `close`. Otherwise changes stay in memory.
+        n_jobs : int, default=None
+            Threads; None and -1 are all cores.
+        """
+        from .opening import open_index
+
+        return open_index(cls, path, mmap, writable, n_jobs)
+
+    @classmethod
+    def verify(cls, path: str | os.PathLike[str]) -> dict[str, Any]:
+        """Check every byte of an index file and its log: FormatError for what is wrong, else what was checked."""
+        from .opening import verify_index
+
+        return verify_index(cls, path)
+
+    def compact(self) -> None:
+        """Drop what was removed; of a writable index, write a new file with all changes and begin an empty log."""
+        from .opening import compact_index
+
+        with self._lock.writing:
+            compact_index(self)
+
+    def close(self) -> None:
+        """Let go of the log of a writable index, which can be searched on, but not changed."""
+        if self._log is not None:
+            with self._lock.writing:
+                self._log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
     # Within
 
     def _nearest(self, queries: Codes, k: int, chosen: Chosen) -> Any:
@@ -283,7 +364,7 @@ class WeightedHammingIndex:
     def _chosen(self, wanted: ArrayLike | None) -> Chosen:
         """The positions that a filter lets through, of those that are not removed."""
         if wanted is None:
-            return Chosen(len(self._ids), self._ids.live)
+            return Chosen(len(self._ids), self._ids.allowed)
         which = np.asarray(wanted)
         if which.dtype != np.bool_:
             positions = np.unique(self._positions(check_ids(which, "filter"), "filter"))
@@ -293,10 +374,8 @@ class WeightedHammingIndex:
                 f"filter must be ids, or a boolean mask of shape ({len(self._ids)},), one entry for each of `ids`, "
                 f"got shape {which.shape}"
             )
-        keep = which
-        if self._ids.removed is not None:
-            keep = ~self._ids.removed
-            keep[keep] = which
+        keep = self._ids.mask
+        keep[keep] = which
         return Chosen(int(keep.sum()), np.packbits(keep, bitorder="little"))
 
     def _positions(self, ids: Ints, name: str = "ids") -> Ints:
@@ -313,18 +392,26 @@ class WeightedHammingIndex:
         single = array.ndim == 1
         return check_codes(array[None] if single else array, self.n_bits), single
 
-    def _record(self, change: str, codes: Codes | None, ids: Ints | None, weights: Floats | None = None) -> None:
-        """Write a change to the log, if there is one, before it is made."""
+    def _recorded(
+        self, operation: int, codes: Codes | None, ids: Ints | None, weights: Floats | None = None
+    ) -> AbstractContextManager[None]:
+        """Write a change to the log, if there is one, before it is made; unwrite it when it cannot be made."""
+        return nullcontext() if self._log is None else self._log.written(Change(operation, codes, ids, weights))
+
+    def _take_over(self, other: WeightedHammingIndex) -> None:
+        """Hold the codes and ids of another index."""
+        self._blocks, self._ids, self._changed = other._blocks, other._ids, other._changed
+        self._scanned_seconds, self._refused = 0.0, 0
 
     # Pruning
 
     def _prepare(self) -> None:
-        self._scanned_seconds = 0.0
+        self._scanned_seconds, self._changed = 0.0, []
         room = self._room()
         if not self.prune or self._ids.n < _LEAST_TO_PRUNE or room <= 0:
             self._refused = self._ids.n
             return
-        pays = self._blocks.prepare(self._whole, self._ids.explicit, self._ids.live, room, False, self._threads)
+        pays = self._blocks.prepare(self._whole, self._ids.explicit, self._ids.allowed, room, False, self._threads)
         self._refused = 0 if pays else self._ids.n
 
     def _room(self) -> float:

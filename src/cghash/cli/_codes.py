@@ -1,0 +1,145 @@
+"""Codes for an index: read as they are, or of items through a model; and their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ._data import Labelled, check_standard_input, feature_names, load_model, say_ignored
+
+if TYPE_CHECKING:
+    from ..hasher import CGHash
+    from ..reading import Items
+
+_ROWS = 1 << 20  # codes at a time
+
+
+def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say where codes and their ids come from."""
+    for option in reversed(
+        (
+            click.argument("codes", required=False),
+            click.option("--items", metavar="FILE", help="Items, which the model turns into codes; in place of CODES."),
+            click.option("--model", metavar="FILE", help="Model of the codes."),
+            click.option("--ids", metavar="FILE", help="Whole numbers, one a code: .npy, .csv, .txt or .parquet."),
+            click.option("--id-column", metavar="NAME", help="Column of the codes or items that holds their ids."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def model_of_bits(path: str, n_bits: int | None) -> CGHash:
+    """A model, or its first bits."""
+    model = load_model(path)
+    if n_bits is None or n_bits == model.n_bits_:
+        return model
+    if not 1 <= n_bits < model.n_bits_:
+        raise click.UsageError(f"--model must have {n_bits} bits or more, got {model.n_bits_}")
+    return model.truncate(n_bits)
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Codes (n, n_bytes), some at a time, and their ids."""
+
+    n_bits: int
+    weights: Any  # None without a model
+    n: int
+    ids: Any
+    blocks: Iterator[Any]
+
+    def pieces(self) -> Iterator[tuple[Any, Any]]:
+        first = 0
+        for block in self.blocks:
+            yield block, None if self.ids is None else self.ids[first : first + len(block)]
+            first += len(block)
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the command line says of codes."""
+
+    codes: str | None
+    items: str | None
+    model: str | None
+    ids: str | None
+    id_column: str | None
+
+    def __post_init__(self) -> None:
+        if (self.codes is None) == (self.items is None):
+            raise click.UsageError("give CODES, or --items with --model")
+        if self.items is not None and self.model is None:
+            raise click.UsageError("--items needs --model, which turns them into codes")
+        if self.ids is not None and self.id_column is not None:
+            raise click.UsageError("--ids and --id-column cannot go together")
+        check_standard_input(codes=self.codes, items=self.items, ids=self.ids)
+
+    def read(self, n_bits: int | None, quiet: bool) -> Coded:
+        """The codes; n_bits are those of the index, or of the codes where there is neither index nor model."""
+        model = None if self.model is None else model_of_bits(self.model, n_bits)
+        if self.items is not None:
+            assert model is not None
+            read = Labelled(self.items, None, None, self.id_column).read(feature_names(model))
+            say_ignored(read, quiet)
+            return self._coded(model.n_bits_, model, read, encoded(model, read.X, quiet))
+        assert self.codes is not None
+        read = Labelled(self.codes, None, None, self.id_column).read()
+        n_bits = model.n_bits_ if model is not None else n_bits or 8 * read.X.shape[1]
+        packed = packed_codes(read, n_bits)
+        blocks = (packed[first : first + _ROWS] for first in range(0, len(packed), _ROWS))
+        return self._coded(n_bits, model, read, blocks)
+
+    def _coded(self, n_bits: int, model: CGHash | None, read: Items, blocks: Iterator[Any]) -> Coded:
+        weights = None if model is None else model.weights_
+        return Coded(n_bits, weights, len(read.X), self._ids(read), blocks)
+
+    def _ids(self, read: Items) -> Any:
+        from ..exceptions import InvalidInputError
+        from ..reading import plain_labels, read_labels
+
+        if self.ids is not None:
+            found = read_labels(self.ids, len(read.X))
+        elif read.ids is not None:
+            found = plain_labels(read.ids)
+        else:
+            return None
+        if found.ndim != 1 or found.dtype.kind not in "iu":
+            first = found.flat[0] if found.size else found
+            raise InvalidInputError(f"ids must be whole numbers, one a code, got {first!s}")
+        return found
+
+
+def packed_codes(read: Items, n_bits: int) -> Any:
+    """The packed codes of a file: uint8, or a table of numbers such as `cghash encode` writes."""
+    import numpy as np
+
+    from ..exceptions import InvalidInputError
+
+    X, n_bytes = read.X, -(-n_bits // 8)
+    if looks_packed(read, n_bits):
+        return np.asarray(X, dtype=np.uint8)
+    raise InvalidInputError(
+        f"{read.name} must hold packed codes, uint8 of shape (n, {n_bytes}) for {n_bits} bits, "
+        f"got shape {X.shape}, dtype {X.dtype}; a model turns items into codes"
+    )
+
+
+def looks_packed(read: Items, n_bits: int) -> bool:
+    """Whether a file can hold packed codes; numbers other than uint8 only in a table with names."""
+    import numpy as np
+
+    X = read.X
+    if X.shape[1] != -(-n_bits // 8):
+        return False
+    return X.dtype == np.uint8 or (read.names is not None and bool(np.all((X >= 0) & (X < 256) & (np.floor(X) == X))))
+
+
+def encoded(model: CGHash, X: Any, quiet: bool) -> Iterator[Any]:
+    """The codes of items, block by block."""
+    from .encode import code_blocks
+
+    return code_blocks(model, X, False, quiet)

@@ -1,0 +1,186 @@
+"""`cghash search`: the nearest codes of an index file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from ._codes import encoded, looks_packed, model_of_bits
+from ._data import Labelled, feature_names, say, say_ignored
+from ._options import output_path, quiet_option
+from ._tables import show_table
+
+if TYPE_CHECKING:
+    from ..index import WeightedHammingIndex
+    from ..reading import Items
+
+    Answer = tuple[Any, Any, Any]  # names of queries (q,), distances (q, k), ids (q, k)
+
+_ROWS = 1 << 12  # queries at a time
+_SHOWN = 20  # queries, to people
+_FORMATS = {".npy": "npy", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+
+
+@click.command()
+@click.argument("index")
+@click.option("--queries", required=True, metavar="FILE", help="Packed codes, or items with --model.")
+@click.option(
+    "-k", "--neighbors", type=click.IntRange(1), default=10, show_default=True, help="Codes to find for each."
+)
+@click.option("--model", metavar="FILE", help="Model that turns items into codes.")
+@click.option("--id-column", metavar="NAME", help="Column of the queries that names them in the answer.")
+@click.option(
+    "-o", "--output", default="-", metavar="FILE", callback=output_path, help="Where to; '-' is standard output."
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["table", "csv", "jsonl", "npy"]),
+    help="table: for people; csv: query, rank, id, distance; jsonl: an object a query; npy: array (q, k) of id and "
+    "distance.  [default: as FILE ends, else table]",
+)
+@click.option("-j", "--n-jobs", type=int, help="Threads.  [default: all cores]")
+@quiet_option
+def search(
+    index: str,
+    queries: str,
+    neighbors: int,
+    model: str | None,
+    id_column: str | None,
+    output: str,
+    kind: str | None,
+    n_jobs: int | None,
+    quiet: bool,
+) -> None:
+    """Find the codes of INDEX that are nearest to each query, exactly, by (distance, id).
+
+    Queries are packed codes, as 'cghash encode' writes them, or items with --model: rows that have as many numbers as
+    the model has features. '-' is standard input. Where INDEX holds fewer codes than asked for, csv and jsonl are
+    shorter, and npy is padded with id -1 at an infinite distance.
+
+    \b
+    Examples:
+      cghash search items.index --queries new.npy --model model.cghash
+      cghash search items.index --queries codes.npy -k 100 -o found.csv
+      cghash encode model.cghash new.csv --format npy | cghash search items.index --queries - --format jsonl
+    """
+    kind = kind or _FORMATS.get(Path(output).suffix.lower(), "table")
+    if output == "-" and kind == "npy" and sys.stdout.isatty():
+        raise click.UsageError("npy is not for a terminal: name a file with -o, or redirect")
+    if output != "-" and kind == "table":
+        raise click.UsageError(f"a table is for people: end {output!r} in .csv, .jsonl or .npy, or give --format")
+    from ..index import WeightedHammingIndex
+
+    held = WeightedHammingIndex.load(index, n_jobs=n_jobs)
+    read, blocks = _codes(held, queries, model, id_column, quiet)
+    answers = _answers(held, blocks, neighbors, read.ids)
+    if kind == "table":
+        _show(answers, len(read.X), quiet)
+    else:
+        _write(output, kind, answers, (len(read.X), neighbors))
+    to = "" if output == "-" else f", wrote {output}"
+    say(f"{len(read.X)} queries, {neighbors} of {len(held)} codes each{to}", quiet)
+
+
+def _codes(
+    index: WeightedHammingIndex, queries: str, model: str | None, id_column: str | None, quiet: bool
+) -> tuple[Items, Iterable[Any]]:
+    """Queries as they are when they are codes, else through the model."""
+    import numpy as np
+
+    hasher = None if model is None else model_of_bits(model, index.n_bits)
+    names = None if hasher is None else feature_names(hasher)
+    read = Labelled(queries, None, None, id_column).read(names)
+    say_ignored(read, quiet)
+    if hasher is not None and read.X.shape[1] == hasher.n_features_in_:
+        return read, encoded(hasher, read.X, quiet)
+    if looks_packed(read, index.n_bits):
+        packed = np.asarray(read.X, dtype=np.uint8)
+        return read, (packed[first : first + _ROWS] for first in range(0, len(packed), _ROWS))
+    raise click.UsageError(_neither(index, read, None if hasher is None else hasher.n_features_in_))
+
+
+def _neither(index: WeightedHammingIndex, read: Items, n_features: int | None) -> str:
+    items = "items with --model" if n_features is None else f"items of the model's {n_features} features"
+    return (
+        f"queries must be packed codes, uint8 of shape (q, {index.n_bytes}), or {items}, "
+        f"got shape {read.X.shape}, dtype {read.X.dtype}"
+    )
+
+
+def _answers(index: WeightedHammingIndex, blocks: Iterable[Any], k: int, names: Any) -> Iterator[Answer]:
+    import numpy as np
+
+    first = 0
+    for block in blocks:
+        rows = np.arange(first, first + len(block))
+        yield rows if names is None else names[rows], *index.search(block, k)
+        first += len(block)
+
+
+def _rows(answers: Iterable[Answer]) -> Iterator[tuple[Any, list[int], list[float]]]:
+    """Query, ids and distances, without padding."""
+    for names, distances, ids in answers:
+        for name, d, i in zip(names.tolist(), distances.tolist(), ids.tolist(), strict=True):
+            n = i.index(-1) if -1 in i else len(i)
+            yield name, i[:n], d[:n]
+
+
+def _show(answers: Iterable[Answer], n_queries: int, quiet: bool) -> None:
+    rows = []
+    for number, (name, ids, distances) in enumerate(_rows(answers)):
+        if number == _SHOWN:
+            break
+        found = enumerate(zip(ids, distances, strict=True), 1)
+        rows += [[str(name) if rank == 1 else "", str(rank), str(i), f"{d:.6g}"] for rank, (i, d) in found]
+    show_table(["query", "rank", "id", "distance"], rows)
+    if n_queries > _SHOWN:
+        say(f"shown: {_SHOWN} of {n_queries} queries; --format csv, jsonl or npy gives all", quiet)
+
+
+def _write(output: str, kind: str, answers: Iterable[Answer], shape: tuple[int, int]) -> None:
+    from .encode import opened
+
+    with opened(output) as file:
+        if kind == "npy":
+            _write_npy(file, answers, shape)
+        elif kind == "csv":
+            _write_csv(file, answers)
+        else:
+            _write_jsonl(file, answers)
+
+
+def _write_npy(file: BinaryIO, answers: Iterable[Answer], shape: tuple[int, int]) -> None:
+    import numpy as np
+    from numpy.lib import format as npy
+
+    dtype = np.dtype([("id", "<i8"), ("distance", "<f8")])
+    npy.write_array_header_1_0(file, {"descr": dtype.descr, "fortran_order": False, "shape": shape})
+    for _, distances, ids in answers:
+        block = np.empty(ids.shape, dtype=dtype)
+        block["id"], block["distance"] = ids, distances
+        file.write(block.tobytes())
+
+
+def _write_csv(file: BinaryIO, answers: Iterable[Answer]) -> None:
+    import csv
+    import io
+
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["query", "rank", "id", "distance"])
+    for name, ids, distances in _rows(answers):
+        writer.writerows([name, rank, i, d] for rank, (i, d) in enumerate(zip(ids, distances, strict=True), 1))
+    text.detach()
+
+
+def _write_jsonl(file: BinaryIO, answers: Iterable[Answer]) -> None:
+    import json
+
+    for name, ids, distances in _rows(answers):
+        line = json.dumps({"query": name, "ids": ids, "distances": distances}, ensure_ascii=False)
+        file.write(line.encode() + b"\n")
