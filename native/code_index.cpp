@@ -121,7 +121,7 @@ Answers CodeIndex::answer(const Request& request, std::int64_t k, std::int64_t l
     auto answers = scan_search(ask, {}, limits, tables_->n_codes, codes_.n_codes());
     std::vector<std::uint8_t> left(n);  // to be scanned
     const auto prune = [&](std::int64_t i) {
-        if (!always_ && !pruner.worth_a_try()) {
+        if (!always_ && !pruner.worth_a_try(n)) {
             left[i] = 1;
             return;
         }
@@ -130,7 +130,7 @@ Answers CodeIndex::answer(const Request& request, std::int64_t k, std::int64_t l
         offer(ask, i, changed_, nearest);
         double spent = 0;
         const bool finished = pruner.search(ask, ask.query(i), stale_.empty() ? nullptr : stale_.data(), budget, nearest, spent);
-        pruner.note(finished);
+        pruner.note(n, finished);
         if (finished) answers[i] = nearest.sorted();
         else {
             left[i] = 1;

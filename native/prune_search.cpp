@@ -12,13 +12,16 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-PruneCosts costs_of(const Lookups& lookups) {
+// The last-level cache serves what is small, memory what is large; in between, one or the other.
+PruneCosts costs_of(const Lookups& lookups, std::int64_t n_bytes) {
     const std::string name = lookups.kernels.name;
     const double width = lookups.n_bytes / 8.0;
     const double compute = name == "avx512vbmi" ? 4.5 : name == "avx512" ? 6.5 : name == "avx2" ? 9.0 : 300.0;
-    const double block = name == "baseline" ? 300.0 : 25.0;
-    return {.step = 2.0, .bucket = 300.0, .block = block * width, .found = 200.0, .scan_read = 38.0 * width,
-            .scan_compute = compute * width};
+    const double plain = name == "baseline" ? 250.0 : 0.0;
+    const double missed = std::clamp((static_cast<double>(n_bytes) - 0x1p24) / 0x1p26, 0.0, 1.0);
+    const auto mean = [missed](double hit, double miss) { return hit + missed * (miss - hit); };
+    return {.step = 2, .bucket = mean(30, 250), .block = (mean(10, 20) + plain) * width, .found = mean(60, 150),
+            .scan_read = mean(6, 25) * width, .scan_compute = compute * width};
 }
 
 }  // namespace
@@ -51,7 +54,7 @@ MaskOrder::MaskOrder(const PruneTable& table, const Lookups& lookups, std::int64
 }
 
 Pruner::Pruner(const PruneTables& tables, const Lookups& lookups, const CodeBlocks& codes)
-    : tables_(tables), lookups_(lookups), costs_(costs_of(lookups)),
+    : tables_(tables), lookups_(lookups), costs_(costs_of(lookups, tables.memory())),
       n_blocks_(static_cast<double>(tables.n_codes) / 64) {
     for (const auto& table : tables.tables)
         orders_.emplace_back(table, lookups, worth_ordering(table.n_keys(), tables.n_codes));
@@ -214,15 +217,16 @@ double Pruner::budget(std::int64_t k, std::int64_t n_queries, int n_threads) con
     return std::max(1.2 * best, std::min(0.5 * scan, 8 * best));
 }
 
-bool Pruner::worth_a_try() const {
-    const auto tried = tried_.load(std::memory_order_relaxed), abandoned = abandoned_.load(std::memory_order_relaxed);
-    if (abandoned <= 4 + tried / 10) return true;
-    return skipped_.fetch_add(1, std::memory_order_relaxed) % 32 == 31;
+bool Pruner::worth_a_try(std::int64_t n_queries) const {
+    auto& past = pasts_[n_queries > 1];
+    if (past.abandoned.load(std::memory_order_relaxed) <= 4 + past.tried.load(std::memory_order_relaxed) / 10) return true;
+    return past.skipped.fetch_add(1, std::memory_order_relaxed) % 32 == 31;
 }
 
-void Pruner::note(bool finished) const {
-    tried_.fetch_add(1, std::memory_order_relaxed);
-    if (!finished) abandoned_.fetch_add(1, std::memory_order_relaxed);
+void Pruner::note(std::int64_t n_queries, bool finished) const {
+    auto& past = pasts_[n_queries > 1];
+    past.tried.fetch_add(1, std::memory_order_relaxed);
+    if (!finished) past.abandoned.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Pruner::calibrate(const CodeBlocks& codes) {

@@ -37,9 +37,9 @@ class Pruner {
                 Reservoir& nearest, double& spent) const;
     // How much a query may spend on pruning before it is scanned instead; 0 where pruning does not pay.
     double budget(std::int64_t k, std::int64_t n_queries, int n_threads) const;
-    // What became of budgets, so that they are not given in vain.
-    void note(bool finished) const;
-    bool worth_a_try() const;
+    // What became of budgets, so that they are not given in vain; single queries and batches are counted apart.
+    void note(std::int64_t n_queries, bool finished) const;
+    bool worth_a_try(std::int64_t n_queries) const;
 
     std::int64_t memory() const;
 
@@ -55,7 +55,10 @@ class Pruner {
     std::vector<MaskOrder> orders_;
     static constexpr std::array<std::int64_t, 2> sampled_k{10, 100};
     std::array<std::vector<double>, 2> samples_;  // what queries like the codes themselves take; ∞ for too much
-    mutable std::atomic<std::int64_t> tried_{0}, abandoned_{0}, skipped_{0};
+    struct Past {
+        std::atomic<std::int64_t> tried{0}, abandoned{0}, skipped{0};
+    };
+    mutable std::array<Past, 2> pasts_;
 };
 
 }  // namespace cghash

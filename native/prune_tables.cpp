@@ -232,7 +232,7 @@ std::span<const std::uint32_t> PruneTables::rows_at(std::int64_t place) const {
 
 void PruneTables::check(int n_bytes) const {
     const auto fail = [](const char* what) { throw std::invalid_argument(what); };
-    if (tables.empty() || n_distinct < 1 || n_distinct > UINT32_MAX || n_codes > UINT32_MAX)
+    if (tables.empty() || n_distinct < 1 || n_distinct > n_codes || n_codes > UINT32_MAX)
         fail("tables must cover some codes");
     if (firsts.size() ? static_cast<std::int64_t>(firsts.size()) != n_distinct + 1
                       : static_cast<std::int64_t>(rows.size()) != n_distinct)

@@ -95,6 +95,32 @@ void scan_narrow(const ScanRange& range, ScanQuery* queries, int n_queries, Surv
     }
 }
 
+// One query: its tables stay in registers from one survivor to the next.
+template <int n_bytes>
+void scan_single(const ScanRange& range, ScanQuery& query, Survivors survivors, void* context) {
+    constexpr int n_lookups = all_lookups(n_bytes);
+    constexpr std::int64_t size = 64 * n_bytes;
+    for (std::int64_t b = 0; b < range.n_blocks; ++b) {
+        Table tables[n_lookups];
+        for (int l = 0; l < n_lookups; ++l) tables[l] = Table::load(query.tables + l * table_size);
+        const auto limit = static_cast<std::uint8_t>(query.limit);
+        std::uint64_t lanes = 0;
+        for (; b < range.n_blocks; ++b) {
+            Bytes index[n_lookups];
+            indices<n_bytes>(range.blocks + b * size, index);
+            Bytes sum = tables[0][index[0]], other = Bytes::fill(0);
+#pragma GCC unroll 32
+            for (int l = 1; l < n_lookups; ++l) {
+                if (l & 1) other = add(other, tables[l][index[l]]);
+                else sum = add(sum, tables[l][index[l]]);
+            }
+            lanes = at_most(add(sum, other), limit);
+            if (lanes) [[unlikely]] break;
+        }
+        if (lanes) survivors(context, 0, range.blocks + b * size, range.first_block + b, lanes);
+    }
+}
+
 template <int m> inline Bytes panel_sum(const std::uint8_t* tables, const Bytes* index) {
     Bytes sum = Table::load(tables)[index[0]];
     for (int l = 1; l < panel_lookups(m); ++l) sum = add(sum, Table::load(tables + l * table_size)[index[l]]);
@@ -130,7 +156,7 @@ void scan_wide(const ScanRange& range, int n_bytes, ScanQuery* queries, int n_qu
 template <int n_bytes>
 void scan_narrow_any(const ScanRange& range, ScanQuery* queries, int n_queries, Survivors survivors, void* context) {
     constexpr int together = n_bytes <= 4 ? 4 : n_bytes <= 8 ? 2 : 1;
-    if (n_queries == 1) scan_narrow<n_bytes, 1>(range, queries, 1, survivors, context);
+    if (n_queries == 1) scan_single<n_bytes>(range, queries[0], survivors, context);
     else scan_narrow<n_bytes, together>(range, queries, n_queries, survivors, context);
 }
 
