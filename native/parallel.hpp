@@ -36,13 +36,4 @@ void parallel_chunks(std::int64_t n_chunks, int n_threads, Work work) {
         if (failure) std::rethrow_exception(failure);
 }
 
-// Ask for a cache line that is needed soon.
-inline void prefetch(const void* p) {
-#if defined(__GNUC__) || defined(__clang__)
-    __builtin_prefetch(p);
-#else
-    (void)p;
-#endif
-}
-
 }  // namespace cghash

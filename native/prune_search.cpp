@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "parallel.hpp"
+#include "prefetch.hpp"
 
 namespace cghash {
 namespace {
@@ -80,38 +80,69 @@ class Pruner::Run {
     }
 
     bool search(double budget, double& spent) {
-        const auto& orders = pruner_.orders_;
-        const auto& tables = pruner_.tables_.tables;
-        const auto& costs = pruner_.costs_;
-        for (step_ = 0;; ++step_) {
-            std::int64_t bound = 0;
-            for (const auto& order : orders) {
-                if (step_ >= static_cast<std::int64_t>(order.weights.size())) return order.whole;
-                bound += order.weights[step_];
+        const auto n_tables = pruner_.tables_.tables.size();
+        for (std::size_t t = 0; t < n_tables; ++t) plans_[t] = planned(t);
+        for (;;) {
+            table_ = 0;
+            for (std::size_t t = 1; t < n_tables; ++t)
+                if (plans_[t].slope > plans_[table_].slope) table_ = t;
+            const auto& order = pruner_.orders_[table_];
+            if (at_[table_] == order.size()) return false;  // what is left is not in order
+            for (; at_[table_] < plans_[table_].end; ++at_[table_]) {
+                if (spent > budget) return false;
+                visit(spent);
+                if (bound_ > nearest_.limit()) return true;
             }
-            if (step_ % 8 == 0 && nearest_.tighten()) follow();
-            if (bound > nearest_.limit()) return true;
-            if (spent > budget) return false;
-            for (table_ = 0; table_ < tables.size(); ++table_) {
-                look_ahead(tables[table_], orders[table_]);
-                const auto& table = tables[table_];
-                const auto key = keys_[table_] ^ orders[table_].masks[step_];
-                const std::int64_t first = table.starts[key], last = table.starts[key + 1];
-                if (first == last) continue;
-                visit(table, orders[table_].weights[step_], key, first, last);
-                spent += costs.bucket + costs.block * static_cast<double>((last - 1) / 64 - first / 64 + 1);
-            }
-            spent += costs.step * static_cast<double>(tables.size()) + costs.found * static_cast<double>(n_found_);
-            n_found_ = 0;
+            if (at_[table_] == order.size() && order.whole) return true;  // this table has shown all
+            bound_ += weight_at(table_, at_[table_]) - plans_[table_].weight;
+            if (nearest_.tighten()) follow();
+            if (bound_ > nearest_.limit()) return true;
+            plans_[table_] = planned(table_);
         }
     }
 
    private:
+    // The next keys of a table that raise the bound most for what they cost.
+    struct Plan {
+        std::int64_t end = 0, weight = 0;  // weight of the key that it begins with
+        double slope = 0;
+    };
+
+    std::int64_t weight_at(std::size_t table, std::int64_t step) const {
+        const auto& weights = pruner_.orders_[table].weights;
+        return weights[std::min<std::size_t>(step, weights.size() - 1)];
+    }
+
+    Plan planned(std::size_t t) const {
+        constexpr std::int64_t window = 24;
+        const auto& order = pruner_.orders_[t];
+        const auto& table = pruner_.tables_.tables[t];
+        const auto begin = at_[t], n = order.size();
+        Plan best{begin, weight_at(t, begin), -1};
+        const double most = static_cast<double>(nearest_.limit() - bound_) + 1;  // to raise it further is of no use
+        double cost = 0;
+        for (auto step = begin; step < n; ++step) {
+            cost += cost_of(table, keys_[t] ^ order.masks[step]);
+            const bool last = step + 1 == n;
+            const double gain = last && order.whole ? most : static_cast<double>(weight_at(t, step + 1) - best.weight);
+            const double slope = std::min(gain, most) / cost;
+            if (slope > best.slope) best = {step + 1, best.weight, slope};
+            if (step - begin >= window && best.slope > 0) break;
+        }
+        return best;
+    }
+
+    double cost_of(const PruneTable& table, std::uint32_t key) const {
+        const auto& costs = pruner_.costs_;
+        const std::int64_t first = table.starts[key], last = table.starts[key + 1];
+        if (first == last) return costs.step;
+        return costs.step + costs.bucket + costs.block * static_cast<double>((last - 1) / 64 - first / 64 + 1);
+    }
+
     void look_ahead(const PruneTable& table, const MaskOrder& order) const {
-        const auto n = static_cast<std::int64_t>(order.masks.size());
-        if (step_ + 8 < n) prefetch(&table.starts[keys_[table_] ^ order.masks[step_ + 8]]);
-        if (step_ + 4 >= n) return;
-        const auto key = keys_[table_] ^ order.masks[step_ + 4];
+        constexpr std::int64_t ahead = 4;
+        if (at_[table_] + ahead >= plans_[table_].end) return;
+        const auto key = keys_[table_] ^ order.masks[at_[table_] + ahead];
         const std::int64_t first = table.starts[key], last = table.starts[key + 1];
         if (first == last) return;
         const auto size = 64 * static_cast<std::int64_t>(table.rest.size());
@@ -120,12 +151,21 @@ class Pruner::Run {
         for (; p < end; p += 64) prefetch(p);
     }
 
-    void visit(const PruneTable& table, std::int64_t weight, std::uint32_t key, std::int64_t first, std::int64_t last) {
-        key_weight_ = weight;
-        key_ = key;
+    // Look at the codes of the next key of a table.
+    void visit(double& spent) {
+        const auto& table = pruner_.tables_.tables[table_];
+        const auto& order = pruner_.orders_[table_];
+        look_ahead(table, order);
+        key_ = keys_[table_] ^ order.masks[at_[table_]];
+        spent += cost_of(table, key_);
+        const std::int64_t first = table.starts[key_], last = table.starts[key_ + 1];
+        if (first == last) return;
+        key_weight_ = order.weights[at_[table_]];
         set_start();
         const BucketQuery query{nibbles_, table.rest.data(), static_cast<int>(table.rest.size()), &start_, &limit_};
         lookups_.kernels.scan_bucket({table.blocks.values.data(), first, last}, query, survivors, this);
+        spent += pruner_.costs_.found * static_cast<double>(n_found_);
+        n_found_ = 0;
     }
 
     static void survivors(void* context, int, const std::uint8_t* block, std::int64_t number, std::uint64_t lanes) {
@@ -146,7 +186,7 @@ class Pruner::Run {
         std::uint8_t code[128];
         table.read(key_, place, code);
         for (std::size_t t = 0; t < tables.size(); ++t)  // shown by another table before?
-            if (t != table_ && pruner_.orders_[t].before(keys_[t] ^ tables[t].key_of(code), step_ + (t < table_))) return;
+            if (t != table_ && pruner_.orders_[t].before(keys_[t] ^ tables[t].key_of(code), at_[t])) return;
         if (table_) place = pruner_.tables_.place_of(code, lookups_.kernels);
         if (place < 0) return;
         ++n_found_;
@@ -179,7 +219,10 @@ class Pruner::Run {
     const std::uint8_t *query_, *stale_;
     Reservoir& nearest_;
     std::array<std::uint32_t, 4> keys_{};
-    std::int64_t step_ = 0, key_weight_ = 0, n_found_ = 0;
+    std::array<std::int64_t, 4> at_{};  // the next step of each table
+    std::array<Plan, 4> plans_{};
+    std::int64_t bound_ = 0;            // no unseen code is nearer
+    std::int64_t key_weight_ = 0, n_found_ = 0;
     std::size_t table_ = 0;
     std::uint32_t key_ = 0;
     double scale_ = 0;

@@ -1,7 +1,8 @@
 // Search by tables: keys in order of their distance from the query's, until no unseen code can be nearer.
 //
-// d(q, x) is a function of q XOR x, so the order of keys, as XOR masks, is the same for every query. In step r every
-// table visits its r-th mask; a code that no table has shown yet is at least as far as the r-th masks' weights together.
+// d(q, x) is a function of q XOR x, so the order of keys, as XOR masks, is the same for every query. When the tables
+// have visited their first r_1, r_2, … masks, a code that none of them has shown is at least as far as the weights of
+// the next masks together. Which table goes on is decided by what its next keys add to this bound for what they cost.
 #pragma once
 #include <array>
 #include <atomic>
@@ -18,6 +19,7 @@ struct MaskOrder {
     bool whole = false;                 // whether all masks are in order
 
     MaskOrder(const PruneTable& table, const Lookups& lookups, std::int64_t length);
+    std::int64_t size() const { return static_cast<std::int64_t>(weights.size()); }
     bool before(std::uint32_t mask, std::int64_t step) const { return ranks[mask] < step; }
 };
 

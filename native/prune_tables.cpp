@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "parallel.hpp"
+#include "prefetch.hpp"
 
 namespace cghash {
 namespace {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "../kernel_table.hpp"
+#include "../prefetch.hpp"
 #include "bytes64.hpp"
 
 namespace CGHASH_ISA {
@@ -180,12 +181,14 @@ inline void scan(const ScanRange& range, int n_bytes, ScanQuery* queries, int n_
 
 // The lanes first … last − 1 of consecutive blocks, of which only some bytes are stored; tables of nibbles.
 inline void scan_bucket(const BucketRange& range, const BucketQuery& query, Survivors survivors, void* context) {
+    constexpr std::int64_t ahead = 2048;
     const std::int64_t size = 64 * static_cast<std::int64_t>(query.n_bytes);
     for (std::int64_t b = range.first / 64; b * 64 < range.last; ++b) {
         const std::uint8_t* p = range.blocks + b * size;
         Bytes sum = Bytes::fill(static_cast<std::uint8_t>(*query.start)), other = Bytes::fill(0);
         for (int j = 0; j < query.n_bytes; ++j) {
             const Bytes byte = Bytes::load(p + 64 * j);
+            prefetch(p + ahead + 64 * j);
             const std::uint8_t* tables = query.tables + 32 * query.which[j];
             sum = add(sum, Table16::load(tables)[low4(byte)]);
             other = add(other, Table16::load(tables + 16)[high4(byte)]);
