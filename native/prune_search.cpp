@@ -67,12 +67,48 @@ std::int64_t Pruner::memory() const {
     return static_cast<std::int64_t>(bytes);
 }
 
+// Codes whose rows are looked up in the end: those as near as the k-th nearest of them, and its equals.
+class Shortlist {
+   public:
+    struct Entry {
+        std::int64_t distance;
+        std::uint32_t key, place;
+        std::size_t table;
+    };
+
+    explicit Shortlist(std::int64_t k) : k_(k), room_(k) {}
+    std::int64_t limit() const { return limit_; }
+    const std::vector<Entry>& entries() const { return entries_; }
+
+    // True when the limit has fallen.
+    bool add(const Entry& entry) {
+        entries_.push_back(entry);
+        return static_cast<std::int64_t>(entries_.size()) >= room_ && shrink();
+    }
+    bool tighten() { return static_cast<std::int64_t>(entries_.size()) > k_ && shrink(); }
+
+   private:
+    bool shrink() {
+        const auto nearer = [](const Entry& a, const Entry& b) { return a.distance < b.distance; };
+        std::nth_element(entries_.begin(), entries_.begin() + (k_ - 1), entries_.end(), nearer);
+        const auto before = limit_;
+        limit_ = entries_[k_ - 1].distance;
+        std::erase_if(entries_, [this](const Entry& entry) { return entry.distance > limit_; });
+        room_ = static_cast<std::int64_t>(entries_.size()) + std::max<std::int64_t>(k_ / 2, 4);
+        return limit_ < before;
+    }
+
+    std::int64_t k_, room_, limit_ = Reservoir::unlimited;
+    std::vector<Entry> entries_;
+};
+
 // One query under way.
 class Pruner::Run {
    public:
     Run(const Pruner& pruner, const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale,
         Reservoir& nearest)
-        : pruner_(pruner), lookups_(pruner.lookups_), ask_(ask), query_(query), stale_(stale), nearest_(nearest) {
+        : pruner_(pruner), lookups_(pruner.lookups_), ask_(ask), query_(query), stale_(stale), nearest_(nearest),
+          shortlist_(ask.k), eager_(ask.allowed || stale) {
         const auto& tables = pruner.tables_.tables;
         for (std::size_t t = 0; t < tables.size(); ++t) keys_[t] = tables[t].key_of(query);
         std::memset(nibbles_, 0, lookups_.bucket_size());
@@ -88,15 +124,15 @@ class Pruner::Run {
                 if (plans_[t].slope > plans_[table_].slope) table_ = t;
             const auto& order = pruner_.orders_[table_];
             if (at_[table_] == order.size()) return false;  // what is left is not in order
-            for (; at_[table_] < plans_[table_].end; ++at_[table_]) {
+            while (at_[table_] < plans_[table_].end) {
                 if (spent > budget) return false;
                 visit(spent);
-                if (bound_ > nearest_.limit()) return true;
+                if (++at_[table_] == order.size() && order.whole) return resolve();  // this table has shown all
+                bound_ += weight_at(table_, at_[table_]) - weight_at(table_, at_[table_] - 1);
+                if (bound_ > limit()) return resolve();
             }
-            if (at_[table_] == order.size() && order.whole) return true;  // this table has shown all
-            bound_ += weight_at(table_, at_[table_]) - plans_[table_].weight;
-            if (nearest_.tighten()) follow();
-            if (bound_ > nearest_.limit()) return true;
+            if (nearest_.tighten() | shortlist_.tighten()) follow();
+            if (bound_ > limit()) return resolve();
             plans_[table_] = planned(table_);
         }
     }
@@ -119,7 +155,7 @@ class Pruner::Run {
         const auto& table = pruner_.tables_.tables[t];
         const auto begin = at_[t], n = order.size();
         Plan best{begin, weight_at(t, begin), -1};
-        const double most = static_cast<double>(nearest_.limit() - bound_) + 1;  // to raise it further is of no use
+        const double most = static_cast<double>(limit() - bound_) + 1;  // to raise it further is of no use
         double cost = 0;
         for (auto step = begin; step < n; ++step) {
             cost += cost_of(table, keys_[t] ^ order.masks[step]);
@@ -182,14 +218,21 @@ class Pruner::Run {
         auto distance = key_weight_;
         for (std::size_t j = 0; j < table.rest.size(); ++j)
             distance += lookups_.byte_weight(table.rest[j], query_[table.rest[j]] ^ block[64 * j + lane]);
-        if (distance > nearest_.limit()) return;
+        if (distance > limit()) return;
         std::uint8_t code[128];
         table.read(key_, place, code);
         for (std::size_t t = 0; t < tables.size(); ++t)  // shown by another table before?
             if (t != table_ && pruner_.orders_[t].before(keys_[t] ^ tables[t].key_of(code), at_[t])) return;
-        if (table_) place = pruner_.tables_.place_of(code, lookups_.kernels);
-        if (place < 0) return;
         ++n_found_;
+        if (eager_ ? take(code, table_ ? -1 : place, distance)
+                   : shortlist_.add({distance, key_, static_cast<std::uint32_t>(place), table_}))
+            follow();
+    }
+
+    // Offer the rows of a code; true when the limit has fallen.
+    bool take(const std::uint8_t* code, std::int64_t place, std::int64_t distance) {
+        if (place < 0) place = pruner_.tables_.place_of(code, lookups_.kernels);
+        if (place < 0) return false;
         bool fell = false;
         std::int64_t offered = 0;
         for (const std::int64_t row : pruner_.tables_.rows_at(place)) {
@@ -197,12 +240,25 @@ class Pruner::Run {
             fell |= nearest_.offer({distance, ask_.id(row)});
             if (++offered >= ask_.k) break;  // rows are by id: no later one can be among the k nearest
         }
-        if (fell) follow();
+        return fell;
     }
+
+    // Offer the rows of what is on the short list.
+    bool resolve() {
+        std::uint8_t code[128];
+        for (const auto& near : shortlist_.entries()) {
+            if (near.distance > limit()) continue;
+            pruner_.tables_.tables[near.table].read(near.key, near.place, code);
+            take(code, near.table ? -1 : static_cast<std::int64_t>(near.place), near.distance);
+        }
+        return true;
+    }
+
+    std::int64_t limit() const { return std::min(nearest_.limit(), shortlist_.limit()); }
 
     // Let the tables and their limit follow the reservoir's limit.
     void follow() {
-        const auto limit = nearest_.limit();
+        const auto limit = this->limit();
         if (limit == Reservoir::unlimited) return;
         const double wanted = full_scale / std::max(static_cast<double>(limit), 0.5);
         if (wanted > 1.27 * scale_) lookups_.fill_bucket(query_, scale_ = wanted, nibbles_);
@@ -218,6 +274,8 @@ class Pruner::Run {
     const CodeQuery& ask_;
     const std::uint8_t *query_, *stale_;
     Reservoir& nearest_;
+    Shortlist shortlist_;
+    bool eager_;                        // take the rows of a code at once: not each has one that counts
     std::array<std::uint32_t, 4> keys_{};
     std::array<std::int64_t, 4> at_{};  // the next step of each table
     std::array<Plan, 4> plans_{};
