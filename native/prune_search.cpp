@@ -140,7 +140,7 @@ class Pruner::Run {
    private:
     // The next keys of a table that raise the bound most for what they cost.
     struct Plan {
-        std::int64_t end = 0, weight = 0;  // weight of the key that it begins with
+        std::int64_t end = 0;
         double slope = 0;
     };
 
@@ -150,19 +150,21 @@ class Pruner::Run {
     }
 
     Plan planned(std::size_t t) const {
-        constexpr std::int64_t window = 24;
+        // the first keys hold the most codes and are weighed one by one; later ones are much alike
+        constexpr std::int64_t few = 32, window = 16;
         const auto& order = pruner_.orders_[t];
         const auto& table = pruner_.tables_.tables[t];
         const auto begin = at_[t], n = order.size();
-        Plan best{begin, weight_at(t, begin), -1};
+        const auto weight = weight_at(t, begin);
+        Plan best{begin, -1};
         const double most = static_cast<double>(limit() - bound_) + 1;  // to raise it further is of no use
         double cost = 0;
         for (auto step = begin; step < n; ++step) {
             cost += cost_of(table, keys_[t] ^ order.masks[step]);
             const bool last = step + 1 == n;
-            const double gain = last && order.whole ? most : static_cast<double>(weight_at(t, step + 1) - best.weight);
+            const double gain = last && order.whole ? most : static_cast<double>(weight_at(t, step + 1) - weight);
             const double slope = std::min(gain, most) / cost;
-            if (slope > best.slope) best = {step + 1, best.weight, slope};
+            if (slope > best.slope || begin >= few) best = {step + 1, slope};
             if (step - begin >= window && best.slope > 0) break;
         }
         return best;
@@ -176,14 +178,14 @@ class Pruner::Run {
     }
 
     void look_ahead(const PruneTable& table, const MaskOrder& order) const {
-        constexpr std::int64_t ahead = 4;
-        if (at_[table_] + ahead >= plans_[table_].end) return;
+        constexpr std::int64_t ahead = 3, blocks = 6;
+        if (at_[table_] + ahead >= order.size()) return;
         const auto key = keys_[table_] ^ order.masks[at_[table_] + ahead];
         const std::int64_t first = table.starts[key], last = table.starts[key + 1];
         if (first == last) return;
         const auto size = 64 * static_cast<std::int64_t>(table.rest.size());
         const std::uint8_t* p = table.blocks.values.data() + first / 64 * size;
-        const std::uint8_t* end = table.blocks.values.data() + std::min((last + 63) / 64, first / 64 + 2) * size;
+        const std::uint8_t* end = table.blocks.values.data() + std::min((last + 63) / 64, first / 64 + blocks) * size;
         for (; p < end; p += 64) prefetch(p);
     }
 

@@ -183,12 +183,14 @@ inline void scan(const ScanRange& range, int n_bytes, ScanQuery* queries, int n_
 inline void scan_bucket(const BucketRange& range, const BucketQuery& query, Survivors survivors, void* context) {
     constexpr std::int64_t ahead = 2048;
     const std::int64_t size = 64 * static_cast<std::int64_t>(query.n_bytes);
+    const std::uint8_t* end = range.blocks + (range.last + 63) / 64 * size;
     for (std::int64_t b = range.first / 64; b * 64 < range.last; ++b) {
         const std::uint8_t* p = range.blocks + b * size;
+        if (end - p > ahead)
+            for (int j = 0; j < query.n_bytes; ++j) prefetch(p + ahead + 64 * j);
         Bytes sum = Bytes::fill(static_cast<std::uint8_t>(*query.start)), other = Bytes::fill(0);
         for (int j = 0; j < query.n_bytes; ++j) {
             const Bytes byte = Bytes::load(p + 64 * j);
-            prefetch(p + ahead + 64 * j);
             const std::uint8_t* tables = query.tables + 32 * query.which[j];
             sum = add(sum, Table16::load(tables)[low4(byte)]);
             other = add(other, Table16::load(tables + 16)[high4(byte)]);
