@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from ...exceptions import FormatError
 from ..pricing import SignedPairs
@@ -75,18 +78,18 @@ def drawn_items(X: Any, n_landmarks: int, rng: np.random.Generator) -> NDArray[n
 
 def cluster_centres(X: Any, n_landmarks: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """The centres (m, d) of k-means over the items, begun at drawn ones; all items, if there are no more."""
-    from sklearn.cluster import MiniBatchKMeans
+    from sklearn.cluster import KMeans
 
     begin = drawn_items(X, n_landmarks, rng)
     if len(begin) == len(X):
         return begin
     middle = begin.mean(axis=0)
     size = float(np.abs(X - middle).max()) or 1.0  # k-means squares its numbers: bring them to between -1 and 1
-    placed = ((X - middle) / size).astype(np.float32)
-    seed = int(rng.integers(2**31 - 1))
-    start = ((begin - middle) / size).astype(np.float32)
-    k_means = MiniBatchKMeans(len(begin), init=start, n_init=1, batch_size=2048, random_state=seed).fit(placed)
-    return np.asarray(middle + size * k_means.cluster_centers_.astype(np.float64))
+    placed, start = (((items - middle) / size).astype(np.float32) for items in (X, begin))
+    k_means = KMeans(len(start), init=start, n_init=1, max_iter=20)
+    with warnings.catch_warnings(), threadpool_limits(1):  # several threads would add up in any order
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different items than centres: some coincide
+        return np.asarray(middle + size * k_means.fit(placed).cluster_centers_.astype(np.float64))
 
 
 class RBFFamily(Family):
