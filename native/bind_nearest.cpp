@@ -14,6 +14,14 @@ Out<T> matrix(const std::vector<T>& values, std::int64_t n_rows, std::int64_t n_
     return give(values, {static_cast<std::size_t>(n_rows), static_cast<std::size_t>(n_columns)});
 }
 
+std::optional<std::span<const std::uint8_t>> marks_of(const In<float, 2>& dots,
+                                                      const std::optional<In<std::uint8_t, 2>>& relevant) {
+    if (!relevant) return std::nullopt;
+    if (relevant->shape(0) != dots.shape(0) || relevant->shape(1) != dots.shape(1))
+        throw std::invalid_argument("relevant must have the shape of dots");
+    return view(*relevant);
+}
+
 }  // namespace
 
 void bind_nearest(nb::module_& m) {
@@ -25,17 +33,26 @@ void bind_nearest(nb::module_& m) {
             "update",
             [](NearestLists& self, In<float, 2> dots, std::int64_t row, std::int64_t column,
                std::optional<In<std::uint8_t, 2>> relevant, int n_threads) {
-                std::optional<std::span<const std::uint8_t>> marks;
-                if (relevant) {
-                    if (relevant->shape(0) != dots.shape(0) || relevant->shape(1) != dots.shape(1))
-                        throw std::invalid_argument("relevant must have the shape of dots");
-                    marks = view(*relevant);
-                }
+                const auto marks = marks_of(dots, relevant);
                 nb::gil_scoped_release unlocked;
                 self.update(view(dots), static_cast<std::int64_t>(dots.shape(0)),
                             static_cast<std::int64_t>(dots.shape(1)), row, column, marks, n_threads);
             },
             nb::arg("dots"), nb::arg("row"), nb::arg("column"), nb::arg("relevant").none(), nb::arg("n_threads"))
+        .def(
+            "update_leading",
+            [](NearestLists& self, In<float, 2> dots, std::int64_t row, std::int64_t column,
+               std::optional<In<std::uint8_t, 2>> relevant, int n_threads, In<float, 2> items, In<float, 1> low,
+               In<float, 1> extra) {
+                const auto marks = marks_of(dots, relevant);
+                nb::gil_scoped_release unlocked;
+                return self.update_leading(view(dots), static_cast<std::int64_t>(dots.shape(0)),
+                                           static_cast<std::int64_t>(dots.shape(1)), row, column, marks, n_threads,
+                                           view(items), static_cast<std::int64_t>(items.shape(1)), view(low),
+                                           view(extra));
+            },
+            nb::arg("dots"), nb::arg("row"), nb::arg("column"), nb::arg("relevant").none(), nb::arg("n_threads"),
+            nb::arg("items"), nb::arg("low"), nb::arg("extra"))
         .def("near",
              [](const NearestLists& self) {
                  return std::pair(matrix(self.near_scores(), self.n_items(), self.n_near()),

@@ -1,5 +1,6 @@
 // What every instruction set provides. dispatch.cpp hands out the best table that this machine can run.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -44,6 +45,15 @@ struct NearestList {
     std::int64_t size;
 };
 
+// What finishes products over some axes only, which are no smaller than the whole ones.
+struct NearestItems {
+    const float* items;                // (n_items, n_features)
+    std::int64_t n_features;
+    const float* low;                  // (n_items,) half, less what rounding may have added
+    const float* extra;                // (n_items,) what a threshold is raised by
+    std::atomic<std::int64_t>* n_finished;
+};
+
 // Products of items row.. with items column.., and the lists that they may enter.
 struct NearestBlock {
     std::int64_t n_rows, n_columns, row, column;
@@ -52,6 +62,7 @@ struct NearestBlock {
     const std::int32_t* labels;        // (n_items,)
     const std::uint8_t* relevant;      // (n_rows, n_columns), or null: equal labels are relevant
     NearestList near, far;
+    const NearestItems* finish;        // null: `dots` are whole products
 };
 inline constexpr std::int64_t nearest_columns = 256;  // whose thresholds are held at a time
 

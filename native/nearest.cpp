@@ -33,6 +33,27 @@ NearestLists::NearestLists(std::span<const float> half, std::span<const std::int
 
 void NearestLists::update(std::span<const float> dots, std::int64_t n_rows, std::int64_t n_columns, std::int64_t row,
                           std::int64_t column, std::optional<std::span<const std::uint8_t>> relevant, int n_threads) {
+    offer(dots, n_rows, n_columns, row, column, relevant, n_threads, nullptr);
+}
+
+std::int64_t NearestLists::update_leading(std::span<const float> dots, std::int64_t n_rows, std::int64_t n_columns,
+                                          std::int64_t row, std::int64_t column,
+                                          std::optional<std::span<const std::uint8_t>> relevant, int n_threads,
+                                          std::span<const float> items, std::int64_t n_features,
+                                          std::span<const float> low, std::span<const float> extra) {
+    if (static_cast<std::int64_t>(items.size()) != n_items() * n_features)
+        throw std::invalid_argument("items must have a row for each item");
+    if (low.size() != half_.size() || extra.size() != half_.size())
+        throw std::invalid_argument("low and extra must be as long as half");
+    std::atomic<std::int64_t> n_finished{0};
+    const NearestItems finish{items.data(), n_features, low.data(), extra.data(), &n_finished};
+    offer(dots, n_rows, n_columns, row, column, relevant, n_threads, &finish);
+    return n_finished;
+}
+
+void NearestLists::offer(std::span<const float> dots, std::int64_t n_rows, std::int64_t n_columns, std::int64_t row,
+                         std::int64_t column, std::optional<std::span<const std::uint8_t>> relevant, int n_threads,
+                         const NearestItems* finish) {
     const std::int64_t n = n_items();
     if (n_rows < 0 || n_rows > n || n_columns < 0 || n_columns > n ||
         static_cast<std::int64_t>(dots.size()) != n_rows * n_columns)
@@ -46,7 +67,7 @@ void NearestLists::update(std::span<const float> dots, std::int64_t n_rows, std:
 
     const NearestBlock block{n_rows, n_columns, row, column, dots.data(), half_.data(), labels_.data(),
                              relevant ? relevant->data() : nullptr, {near_scores_.data(), near_ids_.data(), n_near_},
-                             {far_scores_.data(), far_ids_.data(), n_far_}};
+                             {far_scores_.data(), far_ids_.data(), n_far_}, finish};
     const auto& kernel = kernels();
     auto in_chunks = [&](std::int64_t total, std::int64_t size, auto work) {
         parallel_chunks((total + size - 1) / size, n_threads, [&](std::int64_t chunk) {

@@ -19,6 +19,15 @@ class NearestLists {
     void update(std::span<const float> dots, std::int64_t n_rows, std::int64_t n_columns, std::int64_t row,
                 std::int64_t column, std::optional<std::span<const std::uint8_t>> relevant, int n_threads);
 
+    // The same from upper bounds of the products: with low[j] for half[j] and a threshold raised by extra[i], a score
+    // that is not below lies above for sure; others are finished with the products of `items`, (n_items, n_features).
+    // How many were finished, in both directions.
+    std::int64_t update_leading(std::span<const float> dots, std::int64_t n_rows, std::int64_t n_columns,
+                                std::int64_t row, std::int64_t column,
+                                std::optional<std::span<const std::uint8_t>> relevant, int n_threads,
+                                std::span<const float> items, std::int64_t n_features, std::span<const float> low,
+                                std::span<const float> extra);
+
     std::int64_t n_items() const { return static_cast<std::int64_t>(half_.size()); }
     std::int64_t n_near() const { return n_near_; }
     std::int64_t n_far() const { return n_far_; }
@@ -29,6 +38,10 @@ class NearestLists {
 
   private:
     static constexpr std::int64_t chunk_rows = 64;  // what one thread takes at a time
+
+    void offer(std::span<const float> dots, std::int64_t n_rows, std::int64_t n_columns, std::int64_t row,
+               std::int64_t column, std::optional<std::span<const std::uint8_t>> relevant, int n_threads,
+               const NearestItems* finish);
 
     std::vector<float> half_;                  // (n_items,)
     std::vector<std::int32_t> labels_;         // (n_items,)

@@ -25,7 +25,7 @@ from cghash.learning.result import STATUSES
 
 pytestmark = pytest.mark.native
 
-FAMILIES = ["linear", "stump", "tree", "rbf"]
+FAMILIES = ["linear", "stump", "tree", "rbf", "rbf-kmeans"]
 DIGITS, LABELS = load_digits(return_X_y=True)
 X, Y = DIGITS[:150], LABELS[:150]
 NEW = DIGITS[150:250]

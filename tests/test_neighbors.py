@@ -356,3 +356,123 @@ def test_calls_that_would_leave_the_arrays_are_refused(which):
         lists.update(dots, 0, 0, marks, 1)
     with pytest.raises(ValueError, match="dots"):
         lists.update(np.zeros((6, 1), dtype=np.float32), 0, 0, None, 1)
+
+
+def near_a_plane(n=300, d=70, whole=False):
+    """Items near a plane of 5 axes, twice as far apart along the first, some of them twice."""
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(n, 5)) * [2, 1, 1, 1, 1] @ rng.normal(size=(5, d)) + 0.3 * rng.normal(size=(n, d))
+    X[n // 2 : n // 2 + 20] = X[:20]
+    return np.rint(4 * X) if whole else X
+
+
+@pytest.fixture
+def leading(monkeypatch):
+    """Leading axes wherever they can be had, and how many products were finished in each block."""
+    finished = []
+    monkeypatch.setattr(neighbors, "_LEADING_FROM", (2, 2))
+    monkeypatch.setattr(neighbors, "_LEADING_MOST", 1.0)
+
+    def counting(kernel):
+        class Counting:
+            def __init__(self, *args):
+                self.lists = kernel(*args)
+                self.update, self.near, self.far = self.lists.update, self.lists.near, self.lists.far
+
+            def update_leading(self, *args):
+                finished.append(self.lists.update_leading(*args) / (2 * args[0].size))
+                return finished[-1] * (2 * args[0].size)
+
+        return Counting
+
+    return counting, finished
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("labelled", [True, False, "several"])
+def test_leading_axes_give_the_same_neighbours(engine, leading, whole, labelled, monkeypatch):
+    counting, finished = leading
+    monkeypatch.setattr(neighbors, "BLOCK", 45)
+    monkeypatch.setattr(neighbors, "_FINISHED_MOST", 1.0)
+    monkeypatch.setattr(_kernels, "NearestLists", counting(_kernels.NearestLists))
+    X = near_a_plane(whole=whole)
+    rng = np.random.default_rng(1)
+    relevance = {True: rng.integers(0, 3, 300), False: None, "several": rng.random((300, 3)) < 0.4}[labelled]
+    check(X, relevance, 5, 0 if relevance is None else 4)
+    assert 0 < np.mean(finished) < 0.7  # it left out some, or it would not be worth its name
+    assert len(finished) == 21  # all blocks but the first row of them
+
+
+def test_blocks_in_which_leading_axes_tell_little_are_multiplied_whole(engine, leading, monkeypatch):
+    counting, finished = leading
+    monkeypatch.setattr(neighbors, "BLOCK", 45)
+    monkeypatch.setattr(neighbors, "_FINISHED_MOST", 0.0)
+    monkeypatch.setattr(_kernels, "NearestLists", counting(_kernels.NearestLists))
+    check(near_a_plane(), np.arange(300) % 3, 5, 4)
+    assert len(finished) == 6  # one in each row of blocks but the first
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize(("d", "p"), [(1, 1), (33, 5), (70, 32), (784, 128)])
+def test_products_over_leading_axes_bound_whole_products_from_above(d, p, scale):
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(120, min(d, 7))) @ rng.normal(size=(min(d, 7), d)) * np.exp(2 * rng.normal(size=(120, 1)))
+    X32, squares = neighbors._DenseItems(X * scale).singles()
+    exact = X32.astype(np.longdouble)
+    skewed = np.linalg.qr(rng.normal(size=(d, p)))[0] + 1e-9 * rng.normal(size=(d, p))
+    principal = np.linalg.svd(X32.astype(np.float64), full_matrices=False)[2][
+        :p
+    ].T  # nothing remains: r is all rounding
+    for V in (skewed, principal):
+        axes = neighbors._LeadingAxes(X32, squares, np.ascontiguousarray(V))
+        assert np.all(axes.axes @ axes.axes.T >= exact @ exact.T)
+        assert np.all(axes.low < squares / 2)
+
+
+@pytest.mark.native
+@pytest.mark.skipif(not ISAS, reason="the native extension was not built")
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("n", [1, 17, 33, 300, 600])
+@pytest.mark.parametrize(("d", "masked"), [(1, False), (16, True), (65, False), (147, True)])
+def test_native_lists_from_bounds_equal_the_twin(isa, n, d, masked):
+    rng = np.random.default_rng(n)
+    X = rng.integers(0, 4, (n, d)).astype(np.float32)
+    half = (X * X).sum(axis=1) / 2
+    bounds = X @ X.T + rng.integers(0, 3, (n, 1)) + rng.integers(0, 3, n)
+    labels = rng.integers(0, 3, n).astype(np.int32)
+    relevant = np.ones((n, n), dtype=np.uint8) if masked else None
+    rest = X, half, np.zeros(n, dtype=np.float32)
+
+    def from_bounds(kernel):
+        found = kernel(half, labels, min(4, n), min(3, n))
+        for row in range(0, n, 290):
+            for column in range(row, n, 290):
+                some = slice(row, row + 290), slice(column, column + 290)
+                marks = None if relevant is None else np.ascontiguousarray(relevant[some])
+                block = np.ascontiguousarray(bounds[some], dtype=np.float32)
+                assert 0 <= found.update_leading(block, row, column, marks, 2, *rest) <= 2 * block.size
+        return *found.near(), *found.far()
+
+    _kernels.native.choose_instruction_set(isa)
+    try:
+        got = from_bounds(_kernels.native.NearestLists)
+    finally:
+        _kernels.native.choose_instruction_set("")
+    whole = lists_of(twins.NearestLists, X @ X.T, half, labels, relevant, 290)
+    for ours, twin, plain in zip(got, from_bounds(twins.NearestLists), whole, strict=True):
+        np.testing.assert_array_equal(ours, twin)
+        np.testing.assert_array_equal(ours, plain)
+
+
+@pytest.mark.parametrize("which", KERNELS)
+def test_bounds_that_do_not_fit_the_items_are_refused(which):
+    kernel = (twins if which == "twin" else _kernels.native).NearestLists
+    five, X = np.zeros(5, dtype=np.float32), np.zeros((5, 3), dtype=np.float32)
+    lists, dots = kernel(five, np.zeros(5, dtype=np.int32), 2, 2), np.zeros((5, 5), dtype=np.float32)
+    with pytest.raises(ValueError, match="items"):
+        lists.update_leading(dots, 0, 0, None, 1, X[:4], five, five)
+    for low, extra in ((five[:4], five), (five, five[:4])):
+        with pytest.raises(ValueError, match="low and extra"):
+            lists.update_leading(dots, 0, 0, None, 1, X, low, extra)
+    with pytest.raises(ValueError, match="row"):
+        lists.update_leading(dots, 1, 1, None, 1, X, five, five)

@@ -2,18 +2,23 @@
 //
 // A list is sorted by score, its last score is its threshold, and a list of no places has no threshold to pass. Items
 // come to each list in increasing order of id, so that `<` alone keeps the lower id first among equal scores.
+//
+// Products over some axes give scores that are too low; what lies below a threshold even so is multiplied out.
 #pragma once
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include "../kernel_table.hpp"
+#include "passes.hpp"
 #if defined(__AVX512F__) || defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
 namespace CGHASH_ISA {
 using cghash::NearestBlock;
+using cghash::NearestItems;
 using cghash::NearestList;
 
 // Lanes: values half - dots, and one bit for each that lies below the threshold of its kind.
@@ -92,6 +97,42 @@ inline float offer(const NearestList& list, std::int64_t item, float score, std:
     return threshold(list, item);
 }
 
+// x·y in floats
+inline float product(const float* x, const float* y, std::int64_t d) {
+    V16 sum[4]{};
+    std::int64_t f = 0;
+    for (; f + 64 <= d; f += 64)
+        for (int part = 0; part < 4; ++part) sum[part] += load16(x + f + 16 * part) * load16(y + f + 16 * part);
+    for (; f + 16 <= d; f += 16) sum[0] += load16(x + f) * load16(y + f);
+    float tail = 0.0f;
+    for (; f < d; ++f) tail += x[f] * y[f];
+    return sum16((sum[0] + sum[1]) + (sum[2] + sum[3])) + tail;
+}
+
+// How the products of a block become scores: as they are, or after a look at the whole items.
+struct Whole {
+    const NearestBlock& block;
+    const float* half() const { return block.half; }
+    float raised(float threshold, std::int64_t) const { return threshold; }
+    float score(std::int64_t, std::int64_t other, float dots) { return block.half[other] - dots; }
+};
+
+struct Leading {
+    const NearestBlock& block;
+    const NearestItems& finish = *block.finish;
+    std::int64_t n_finished = 0;
+    ~Leading() { finish.n_finished->fetch_add(n_finished, std::memory_order_relaxed); }
+    const float* half() const { return finish.low; }
+    float raised(float threshold, std::int64_t item) const {
+        return std::isinf(threshold) ? threshold : threshold + std::abs(threshold) * 0x1p-21f + finish.extra[item];
+    }
+    float score(std::int64_t item, std::int64_t other, float) {
+        ++n_finished;
+        const std::int64_t d = finish.n_features;
+        return block.half[other] - product(finish.items + item * d, finish.items + other * d, d);
+    }
+};
+
 // Is column j of the block relevant to row i?
 inline bool is_relevant(const NearestBlock& block, std::int64_t i, std::int64_t j) {
     if (block.relevant) return block.relevant[i * block.n_columns + j] != 0;
@@ -105,72 +146,81 @@ inline typename L::Kinds kinds(const NearestBlock& block, std::int64_t i, std::i
 }
 
 // Offer the columns from j to the list of row i, as many whole vectors as there are; where it stopped
-template <class L, bool by_label>
-inline std::int64_t row_span(const NearestBlock& block, std::int64_t i, std::int64_t j) {
+template <class L, bool by_label, class Scores>
+inline std::int64_t row_span(const NearestBlock& block, Scores& scores, std::int64_t i, std::int64_t j) {
     const std::int64_t item = block.row + i;
     const float* dots = block.dots + i * block.n_columns;
-    const float* half = block.half + block.column;
-    float near = threshold(block.near, item), far = threshold(block.far, item);
+    const float* half = scores.half() + block.column;
+    float near = scores.raised(threshold(block.near, item), item), far = scores.raised(threshold(block.far, item), item);
     for (; j + L::width <= block.n_columns; j += L::width) {
         unsigned hits = L::below(L::load(half + j), L::load(dots + j), L::splat(near), L::splat(far),
                                  kinds<L, by_label>(block, i, j));
         for (; hits; hits &= hits - 1) {
-            const std::int64_t column = j + std::countr_zero(hits);
-            const float score = half[column] - dots[column];
-            if (is_relevant(block, i, column)) near = offer(block.near, item, score, block.column + column);
-            else far = offer(block.far, item, score, block.column + column);
+            const std::int64_t column = j + std::countr_zero(hits), other = block.column + column;
+            const float score = scores.score(item, other, dots[column]);
+            const bool relevant = is_relevant(block, i, column);
+            const float last = offer(relevant ? block.near : block.far, item, score, other);
+            (relevant ? near : far) = scores.raised(last, item);
         }
     }
     return j;
 }
 
-template <bool by_label>
+template <bool by_label, class Scores>
 inline void rows_of(const NearestBlock& block, std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) row_span<OneLane, by_label>(block, i, row_span<Lanes, by_label>(block, i, 0));
+    Scores scores{block};
+    for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t j = row_span<Lanes, by_label>(block, scores, i, 0);
+        row_span<OneLane, by_label>(block, scores, i, j);
+    }
 }
 
 // Offer row i to the lists of the columns from j to last; near and far hold these lists' thresholds, from `first` on
-template <class L, bool by_label>
-inline std::int64_t column_span(const NearestBlock& block, std::int64_t i, std::int64_t first, std::int64_t j,
-                                std::int64_t last, float* near, float* far) {
+template <class L, bool by_label, class Scores>
+inline std::int64_t column_span(const NearestBlock& block, Scores& scores, std::int64_t i, std::int64_t first,
+                                std::int64_t j, std::int64_t last, float* near, float* far) {
+    const std::int64_t other = block.row + i;
     const float* dots = block.dots + i * block.n_columns;
-    const float half = block.half[block.row + i];
+    const float half = scores.half()[other];
     for (; j + L::width <= last; j += L::width) {
         unsigned hits = L::below(L::splat(half), L::load(dots + j), L::load(near + j - first), L::load(far + j - first),
                                  kinds<L, by_label>(block, i, j));
         for (; hits; hits &= hits - 1) {
             const std::int64_t column = j + std::countr_zero(hits), item = block.column + column;
-            const float score = half - dots[column];
-            if (is_relevant(block, i, column)) near[column - first] = offer(block.near, item, score, block.row + i);
-            else far[column - first] = offer(block.far, item, score, block.row + i);
+            const float score = scores.score(item, other, dots[column]);
+            const bool relevant = is_relevant(block, i, column);
+            const float last_score = offer(relevant ? block.near : block.far, item, score, other);
+            (relevant ? near : far)[column - first] = scores.raised(last_score, item);
         }
     }
     return j;
 }
 
-template <bool by_label>
+template <bool by_label, class Scores>
 inline void columns_of(const NearestBlock& block, std::int64_t first, std::int64_t last) {
+    Scores scores{block};
     float near[cghash::nearest_columns], far[cghash::nearest_columns];
     for (std::int64_t j = first; j < last; ++j) {
-        near[j - first] = threshold(block.near, block.column + j);
-        far[j - first] = threshold(block.far, block.column + j);
+        const std::int64_t item = block.column + j;
+        near[j - first] = scores.raised(threshold(block.near, item), item);
+        far[j - first] = scores.raised(threshold(block.far, item), item);
     }
     for (std::int64_t i = 0; i < block.n_rows; ++i) {
-        const std::int64_t j = column_span<Lanes, by_label>(block, i, first, first, last, near, far);
-        column_span<OneLane, by_label>(block, i, first, j, last, near, far);
+        const std::int64_t j = column_span<Lanes, by_label>(block, scores, i, first, first, last, near, far);
+        column_span<OneLane, by_label>(block, scores, i, first, j, last, near, far);
     }
 }
 
 // Offer every column of the block to the lists of its rows first..last - 1
 inline void nearest_rows(const NearestBlock& block, std::int64_t first, std::int64_t last) {
-    if (block.relevant) rows_of<false>(block, first, last);
-    else rows_of<true>(block, first, last);
+    if (block.finish) (block.relevant ? rows_of<false, Leading> : rows_of<true, Leading>)(block, first, last);
+    else (block.relevant ? rows_of<false, Whole> : rows_of<true, Whole>)(block, first, last);
 }
 
 // Offer every row of the block to the lists of its columns first..last - 1, at most nearest_columns of them
 inline void nearest_columns_of(const NearestBlock& block, std::int64_t first, std::int64_t last) {
-    if (block.relevant) columns_of<false>(block, first, last);
-    else columns_of<true>(block, first, last);
+    if (block.finish) (block.relevant ? columns_of<false, Leading> : columns_of<true, Leading>)(block, first, last);
+    else (block.relevant ? columns_of<false, Whole> : columns_of<true, Whole>)(block, first, last);
 }
 
 }  // namespace CGHASH_ISA

@@ -50,8 +50,9 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     C : float, default=None
         Weight of the l1 norm against the mean loss of the triplets, or, under linf, the largest weight C′ of a
         bit. None is 0.01 under l1 and 0.1 under linf.
-    hash_function : {"linear", "stump", "tree", "rbf"} or classifier, default="linear"
-        Family of the hash functions; a classifier must take `sample_weight`.
+    hash_function : {"linear", "stump", "tree", "rbf", "rbf-kmeans"} or classifier, default="linear"
+        Family of the hash functions; a classifier must take `sample_weight`. The landmarks of "rbf" are drawn from the
+        items, those of "rbf-kmeans" are centres of k-means.
     sampling : {"mixed", "neighbors", "classes"}, default="mixed"
         Which triplets labels make: the K nearest relevant × the K nearest irrelevant items, as in the paper
         ("neighbors"), K × K drawn from whole classes ("classes"), or both ("mixed"). Without labels: each item's K

@@ -18,6 +18,7 @@ from cghash.learning.families import family_of, functions_class
 from cghash.learning.families.features import Features, fit_scaler, standardized
 from cghash.learning.families.minorize import minorize_maximize, relaxed_gain, signs
 from cghash.learning.families.projection import RelaxedGain
+from cghash.learning.families.rbf import cluster_centres, drawn_items
 from cghash.learning.families.stump import StumpFunctions
 from cghash.learning.families.tree import TreeFamily, TreeFunctions
 from cghash.learning.pricing import SignedPairs
@@ -29,6 +30,7 @@ KINDS = {
     "linear": ("linear", True),
     "linear as in the paper": ("linear", False),
     "rbf": ("rbf", True),
+    "rbf over k-means": ("rbf-kmeans", True),
     "stump": ("stump", True),
     "tree": ("tree", True),
     "DecisionTreeClassifier": (DecisionTreeClassifier(max_depth=2, criterion="entropy"), True),
@@ -486,3 +488,57 @@ def test_stump_thresholds_are_between_values():
     (stump,) = prepared("stump", X).price(pairs, np.random.default_rng(0), None).candidates
     assert isinstance(stump, StumpFunctions)
     assert stump.threshold.tolist() == [3.0]
+
+
+def clusters(n=600, k=5):
+    """Items tightly around k corners, ten times as many around the first as around any other."""
+    rng = np.random.default_rng(0)
+    share = np.r_[10.0, np.ones(k - 1)] / (k + 9)
+    which = rng.choice(k, n, p=share)
+    corners = 10.0 * np.eye(k)
+    return corners[which] + 0.01 * rng.normal(size=(n, k)), corners
+
+
+def test_k_means_landmarks_lie_nearer_to_the_items_than_drawn_ones():
+    X, corners = clusters()
+    centres = cluster_centres(X, 30, np.random.default_rng(1))
+    assert centres.shape == (30, 5)
+    for corner in corners:
+        assert np.linalg.norm(centres - corner, axis=1).min() < 0.02
+    drawn = drawn_items(X, 30, np.random.default_rng(1))
+    to_centres, to_drawn = (np.linalg.norm(X[:, None] - L, axis=2).min(axis=1).mean() for L in (centres, drawn))
+    assert to_centres < to_drawn
+
+
+@pytest.mark.parametrize(("factor", "offset"), [(1e148, 0.0), (1e-150, 0.0), (1.0, 1e9)])
+def test_k_means_landmarks_follow_the_scale_of_the_items(factor, offset):
+    X, _ = clusters()
+    plain, changed = (cluster_centres(items, 30, np.random.default_rng(1)) for items in (X, X * factor + offset))
+    np.testing.assert_allclose((changed - offset) / factor, plain, atol=0.01)
+
+
+def test_k_means_landmarks_repeat_with_the_generator_and_leave_the_items_alone():
+    X, _ = clusters()
+    before = X.copy()
+    first, second = (cluster_centres(X, 30, np.random.default_rng(2)) for _ in range(2))
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, cluster_centres(X, 30, np.random.default_rng(3)))
+    assert np.array_equal(X, before)
+
+
+def test_k_means_landmarks_are_all_items_when_there_are_no_more():
+    X, _ = items(n=12)
+    assert np.array_equal(cluster_centres(X, 1000, np.random.default_rng(0)), X)
+
+
+def test_rbf_kmeans_learns_over_centres_and_rbf_over_items():
+    X, _ = clusters(n=1200)
+    landmarks = {}
+    for name in ("rbf", "rbf-kmeans"):
+        family = family_of(name, True)
+        family.prepare(X, np.random.default_rng(0), 1)
+        landmarks[name] = {tuple(row) for row in family.landmarks}
+        assert len(family.landmarks) == 1000
+    own = {tuple(row) for row in X}
+    assert landmarks["rbf"] <= own
+    assert not landmarks["rbf-kmeans"] <= own

@@ -65,7 +65,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     ),
     parameter(
         "hash_function",
-        type=click.Choice(["linear", "stump", "tree", "rbf"]),
+        type=click.Choice(["linear", "stump", "tree", "rbf", "rbf-kmeans"]),
         words="Family of the hash functions.",
     ),
     parameter(

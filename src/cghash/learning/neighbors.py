@@ -6,6 +6,8 @@ the work is done in float32 nevertheless:
 1. Items are centred, scaled by a power of two and rounded to float32. Blocks of products x·y on and above the
    diagonal serve both directions; item j's score for item i is |y|²/2 - x·y, half its squared distance less a
    constant of i.
+   Of many items with many features only the products over their leading axes are computed, which bound the
+   whole ones from above; the few pairs whose score may still enter a list are multiplied out (`_LeadingAxes`).
 2. Each item keeps some more candidates than asked for. A bound on all rounding errors tells which runs of its
    list may be out of order: these, and only these, are sorted by their float64 distances.
 3. Where such a run may reach past the candidates kept, all scores of that item are computed again in float64,
@@ -24,12 +26,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from .. import _kernels
 from ..exceptions import InvalidInputError
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 Slack = Callable[[Floats, Floats], Floats]
 
@@ -37,6 +41,10 @@ BLOCK = 2048  # items on a side of a block of products
 SPARE = 6  # candidates kept beyond those asked for
 _NUMBERS = 1 << 16  # float64 numbers gathered at a time for distances: they stay in cache
 _SCORES = 1 << 23  # float64 scores held at a time
+_LEADING_FROM = 16384, 192  # items and features from which leading axes can pay
+_LEADING_SHARE = 0.93  # of the variance that they must hold
+_LEADING_MOST = 1 / 3  # of the features that they may be
+_FINISHED_MOST = 0.04  # of a block's products, in each direction: above it, whole products are cheaper
 _SINGLE, _DOUBLE = 2.0**-24, 2.0**-53  # unit roundoff
 
 
@@ -176,7 +184,7 @@ class _DenseItems:
         part *= self.scale
         return part
 
-    def singles(self) -> tuple[NDArray[np.float32], Floats]:
+    def singles(self) -> tuple[Singles, Floats]:
         """Placed items rounded to float32 (n, d), and their |x|² (n,)."""
         rounded, squares = np.empty((self.n, self.d), dtype=np.float32), np.empty(self.n)
         for rows, part in self._parts():
@@ -330,6 +338,57 @@ def _settle(
     return ids[:, :k], decided
 
 
+# --- leading axes -------------------------------------------------------------------------------------------
+
+
+class _LeadingAxes:
+    """Few axes whose products bound the products of whole items from above.
+
+    With V (d, p) orthonormal and r_x the length of what Vᵀx leaves of x, |x - y|² ≥ |Vᵀx - Vᵀy|² + (r_x - r_y)². So
+    z_x = (Vᵀx, r_x) has the length of x, and x·y ≤ z_x·z_y. A last axis √c·|x| adds c|x||y|, which covers all
+    rounding in it:
+
+    - float64, and axes not quite orthonormal, change |Vᵀx|² and so r_x² by at most ε|x|², hence r_x by √ε|x|;
+    - rounding z to float32 and the former change z by η|x|, η = 2·unit + √ε, and a product by (2η + η²)|x||y|;
+    - the float32 product errs by γ|x||y|, γ = (p + 2)·unit / (1 - (p + 2)·unit), in any order of summation.
+
+    c is twice their sum. `low` is |y|²/2 and `extra` is added to a threshold such that their rounding, and that of
+    the difference, are covered too: each by 4·unit times the squared length, where less than 3 is needed.
+    """
+
+    def __init__(self, X: Singles, squares: Floats, V: Floats) -> None:
+        d, p = V.shape
+        skew = float(np.linalg.norm(V.T @ V - np.eye(p)))
+        epsilon = 4 * (1 + np.sqrt(p)) * (d + p) * _DOUBLE + 2 * skew
+        eta = 2 * _SINGLE + np.sqrt(epsilon)
+        gamma = (p + 2) * _SINGLE / (1 - (p + 2) * _SINGLE)
+        c = 2 * (2 * eta + eta**2 + gamma)
+        self.axes = np.empty((len(X), p + 2), dtype=np.float32)
+        for first in range(0, len(X), BLOCK):
+            rows = slice(first, first + BLOCK)
+            leading = X[rows].astype(np.float64) @ V
+            self.axes[rows, :p] = leading
+            rest = squares[rows] - np.einsum("ij,ij->i", leading, leading)
+            self.axes[rows, p] = np.sqrt(np.maximum(rest, 0.0))
+        self.axes[:, p + 1] = np.sqrt(c * squares) * (1 + 4 * _SINGLE)
+        self.low = (squares / 2 - 4 * _SINGLE * squares).astype(np.float32)  # (n,)
+        self.extra = (4 * _SINGLE * squares + (d + 1) * 2.0**-100).astype(np.float32)  # (n,)
+
+    @classmethod
+    def of(cls, X: Singles, squares: Floats) -> _LeadingAxes | None:
+        """Principal axes of some items, or None where they would not pay."""
+        (n, d), (n_least, d_least) = X.shape, _LEADING_FROM
+        if n < n_least or d < d_least or d > 4096:
+            return None
+        some = X[:: max(1, n // 4096)].astype(np.float64)
+        gram = some.T @ some
+        with threadpool_limits(1, user_api="blas"):  # threads that wait for each other cost more than they save here
+            variances, V = np.linalg.eigh(gram)
+        held = np.cumsum(variances[::-1])
+        p = 32 * (int(np.searchsorted(held, _LEADING_SHARE * held[-1])) // 32 + 1)
+        return cls(X, squares, np.ascontiguousarray(V[:, ::-1][:, :p])) if p <= _LEADING_MOST * d else None
+
+
 # --- the two ways through -----------------------------------------------------------------------------------
 
 
@@ -339,9 +398,18 @@ def _by_blocks(items: _DenseItems, relevant: _Labels | _SharedLabel, near: Ints,
     half = (squares / 2).astype(np.float32)
     places = [min(lists.shape[1] + SPARE, items.n) if lists.shape[1] else 0 for lists in (near, far)]
     found = _kernels.NearestLists(half, relevant.codes, *places)
-    for rows, columns, dots in _blocks(X):
-        found.update(dots, rows.start, columns.start, relevant.block(rows, columns), n_threads)
-    del X
+    leading = _LeadingAxes.of(X, squares)
+    memory, few = np.empty(min(BLOCK, items.n) ** 2, dtype=np.float32), False
+    for rows, columns in _blocks(items.n):
+        if rows == columns:
+            few = rows.start > 0  # the first row of blocks begins all lists
+        where = rows.start, columns.start, relevant.block(rows, columns), n_threads
+        if leading is None or not few:
+            found.update(_products(X, rows, columns, memory), *where)
+        else:
+            dots = _products(leading.axes, rows, columns, memory)
+            few = found.update_leading(dots, *where, X, leading.low, leading.extra) <= _FINISHED_MOST * 2 * dots.size
+    del X, leading
     undecided = np.zeros(items.n, dtype=bool)
     for lists, (scores, ids) in ((near, found.near()), (far, found.far())):
         if lists.shape[1]:
@@ -349,19 +417,20 @@ def _by_blocks(items: _DenseItems, relevant: _Labels | _SharedLabel, near: Ints,
     return np.flatnonzero(undecided)
 
 
-def _blocks(X: NDArray[np.float32]) -> Iterator[tuple[slice, slice, NDArray[np.float32]]]:
-    """X[rows] @ X[columns].T on and above the diagonal, row after row."""
-    n = X.shape[0]
-    memory = np.empty(min(BLOCK, n) ** 2, dtype=np.float32)
+def _blocks(n: int) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns of the blocks on and above the diagonal, row after row."""
     slices = [slice(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK)]
     for at, rows in enumerate(slices):
-        for columns in slices[at:]:
-            shape = rows.stop - rows.start, columns.stop - columns.start
-            dots = memory[: shape[0] * shape[1]].reshape(shape)
-            yield rows, columns, np.matmul(X[rows], X[columns].T, out=dots)
+        yield from ((rows, columns) for columns in slices[at:])
 
 
-def _fill(items: _DenseItems, lists: Ints, scores: NDArray[np.float32], ids: Any, norms: Floats) -> Bools:
+def _products(X: Singles, rows: slice, columns: slice, memory: Singles) -> Singles:
+    """X[rows] @ X[columns].T, in memory that is at hand."""
+    shape = rows.stop - rows.start, columns.stop - columns.start
+    return np.matmul(X[rows], X[columns].T, out=memory[: shape[0] * shape[1]].reshape(shape))
+
+
+def _fill(items: _DenseItems, lists: Ints, scores: Singles, ids: Any, norms: Floats) -> Bools:
     """Settle the candidates of every item into `lists`; which rows remain undecided."""
     undecided = np.zeros(items.n, dtype=bool)
     k, width = lists.shape[1], ids.shape[1]

@@ -48,6 +48,48 @@ class NearestLists:
         if row != column:
             self._offer(columns, rows, self._half[rows] - dots.T, same.T)
 
+    def update_leading(
+        self,
+        dots: Singles,
+        row: int,
+        column: int,
+        relevant: NDArray[np.uint8] | None,
+        n_threads: int,
+        items: Singles,
+        low: Singles,
+        extra: Singles,
+    ) -> int:
+        """Offer products of which `dots` are upper bounds; how many had to be multiplied out, in both directions.
+
+        A score low[j] - dots[i, j] that is not below item i's threshold, raised by extra[i], lies above for sure;
+        others are finished with the products of items (n, d).
+        """
+        if len(items) != self._half.size:
+            raise ValueError("items must have a row for each item")
+        if low.size != self._half.size or extra.size != self._half.size:
+            raise ValueError("low and extra must be as long as half")
+        self._check(dots, row, column, relevant)
+        rows, columns = np.arange(row, row + dots.shape[0]), np.arange(column, column + dots.shape[1])
+        same = self._labels[rows][:, None] == self._labels[columns] if relevant is None else relevant != 0
+        whole = items[rows] @ items[columns].T
+        below = low[columns] - dots < self._raised(rows, extra, same)
+        self._offer(rows, columns, np.where(below, self._half[columns] - whole, np.float32(np.inf)), same)
+        if row == column:
+            return int(below.sum())
+        across = low[rows] - dots.T < self._raised(columns, extra, same.T)
+        self._offer(columns, rows, np.where(across, self._half[rows] - whole.T, np.float32(np.inf)), same.T)
+        return int(below.sum() + across.sum())
+
+    def _raised(self, items: NDArray[np.int64], extra: Singles, near: Bools) -> Singles:
+        """The thresholds (items, others), raised."""
+        last = [
+            lists[items, -1] if lists.shape[1] else np.full(items.size, -np.inf, dtype=np.float32)
+            for lists in (self._near[0], self._far[0])
+        ]
+        size = [np.where(np.isinf(t), np.float32(0.0), np.abs(t)) for t in last]
+        raised = [t + s * np.float32(2.0**-21) + extra[items] for t, s in zip(last, size, strict=True)]
+        return np.where(near, raised[0][:, None], raised[1][:, None])
+
     def _check(self, dots: Singles, row: int, column: int, relevant: NDArray[np.uint8] | None) -> None:
         n, (n_rows, n_columns) = self._half.size, dots.shape
         if n_rows > n or n_columns > n:

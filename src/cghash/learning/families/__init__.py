@@ -4,6 +4,7 @@
 |--------------|------------------------------------|----------------------------------------------|
 | `linear`     | hyperplanes                        | tanh relaxation; refined: eigenvector, ridge |
 | `rbf`        | hyperplanes over Gaussian bumps    | as linear                                    |
+| `rbf-kmeans` | the same, around k-means centres   | as linear                                    |
 | `stump`      | one feature against a threshold    | exhaustively, exactly                        |
 | `tree`       | decision trees                     | minorise–maximise                            |
 | a classifier | whatever it can learn              | minorise–maximise                            |
@@ -17,13 +18,13 @@ from ...exceptions import InvalidInputError
 from .base import Family, Functions, Priced
 from .classifier import ClassifierFamily, ClassifierFunctions
 from .linear import LinearFamily, LinearFunctions
-from .rbf import RBFFamily, RBFFunctions
+from .rbf import RBFFamily, RBFFunctions, cluster_centres
 from .stump import StumpFamily, StumpFunctions
 from .tree import TreeFamily, TreeFunctions
 
 __all__ = ["FAMILIES", "Family", "Functions", "Priced", "family_of", "functions_class"]
 
-FAMILIES = ("linear", "stump", "tree", "rbf")
+FAMILIES = ("linear", "stump", "tree", "rbf", "rbf-kmeans")
 _FUNCTIONS: tuple[type[Functions], ...] = (
     LinearFunctions,
     StumpFunctions,
@@ -43,6 +44,8 @@ def family_of(hash_function: Any, refined: bool) -> Family:
             return LinearFamily(refined)
         if hash_function == "rbf":
             return RBFFamily(refined)
+        if hash_function == "rbf-kmeans":
+            return RBFFamily(refined, landmarks=cluster_centres)
         if hash_function == "stump":
             return StumpFamily()
         if hash_function == "tree":

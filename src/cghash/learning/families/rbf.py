@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from ...exceptions import FormatError
 from ..pricing import SignedPairs
@@ -15,6 +19,8 @@ from .base import Bits, Family, Functions, Priced, ranked, rows_in_blocks
 from .features import Features
 from .linear import projected_bits
 from .projection import ProjectionPricing
+
+Landmarks = Callable[[Any, int, np.random.Generator], NDArray[np.float64]]  # items, how many → (m, d)
 
 
 @dataclass(frozen=True)
@@ -64,16 +70,40 @@ def bumps(X: Any, landmarks: NDArray[np.float64], gamma: float, mean: Any = 0.0)
     return np.asarray(np.exp(-gamma * squared_distances(X, landmarks)) - mean, dtype=np.float32)
 
 
-class RBFFamily(Family):
-    """RBF functions over `n_landmarks` training items; 1/(2γ) is `width` times the mean squared distance to them."""
+def drawn_items(X: Any, n_landmarks: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Some items (m, d), drawn without replacement."""
+    chosen = np.sort(rng.choice(len(X), min(n_landmarks, len(X)), replace=False))
+    return np.asarray(X[chosen], dtype=np.float64)
 
-    def __init__(self, refined: bool, n_landmarks: int = 1000, width: float = 0.5) -> None:
-        self.refined, self.n_landmarks, self.width = refined, n_landmarks, width
+
+def cluster_centres(X: Any, n_landmarks: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """The centres (m, d) of k-means over the items, begun at drawn ones; all items, if there are no more."""
+    from sklearn.cluster import KMeans
+
+    begin = drawn_items(X, n_landmarks, rng)
+    if len(begin) == len(X):
+        return begin
+    middle = begin.mean(axis=0)
+    size = float(np.abs(X - middle).max()) or 1.0  # k-means squares its numbers: bring them to between -1 and 1
+    placed, start = (((items - middle) / size).astype(np.float32) for items in (X, begin))
+    k_means = KMeans(len(start), init=start, n_init=1, max_iter=20)
+    with warnings.catch_warnings(), threadpool_limits(1):  # several threads would add up in any order
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different items than centres: some coincide
+        return np.asarray(middle + size * k_means.fit(placed).cluster_centers_.astype(np.float64))
+
+
+class RBFFamily(Family):
+    """RBF functions over `n_landmarks` points; 1/(2γ) is `width` times the mean squared distance to them."""
+
+    def __init__(
+        self, refined: bool, landmarks: Landmarks = drawn_items, n_landmarks: int = 1000, width: float = 0.5
+    ) -> None:
+        self.refined, self.choose_landmarks = refined, landmarks
+        self.n_landmarks, self.width = n_landmarks, width
 
     def prepare(self, X: Any, rng: np.random.Generator, n_threads: int) -> None:
         self.n_threads = n_threads
-        chosen = np.sort(rng.choice(len(X), min(self.n_landmarks, len(X)), replace=False))
-        self.landmarks = np.asarray(X[chosen], dtype=np.float64)
+        self.landmarks = self.choose_landmarks(X, self.n_landmarks, rng)
         sample = X[np.sort(rng.choice(len(X), min(2000, len(X)), replace=False))]
         spread = float(np.mean(squared_distances(sample, self.landmarks)))
         self.gamma = 0.5 / max(self.width * spread, np.finfo(np.float64).tiny)
