@@ -116,8 +116,8 @@ def by_definition(arguments, bits, w, q, D):
 
 def check_same(found, expected):
     for one, other in zip(found, expected, strict=True):
-        size = float(np.max(np.abs(other), initial=0.0))
-        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13 * max(size, 1.0))  # sums of numbers of about one may cancel
+        size = float(np.max(np.abs(other), initial=1.0))  # at least one: sums of such numbers may cancel
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13 * size)
 
 
 def check_all(arguments, bits, w, q, D):
