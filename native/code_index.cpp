@@ -119,6 +119,7 @@ Answers CodeIndex::answer(const Request& request, std::int64_t k, std::int64_t l
 
     const Pruner& pruner = *found->pruner;
     auto answers = scan_search(ask, {}, limits, tables_->n_codes, codes_.n_codes());
+    const bool together = n == 1 && request.n_threads > 1 && (always_ || pruner.takes_long(k));
     std::vector<std::uint8_t> left(n);  // to be scanned
     const auto prune = [&](std::int64_t i) {
         if (!always_ && !pruner.worth_a_try(n)) {
@@ -129,7 +130,8 @@ Answers CodeIndex::answer(const Request& request, std::int64_t k, std::int64_t l
         for (const auto& entry : answers[i]) nearest.offer(entry);
         offer(ask, i, changed_, nearest);
         double spent = 0;
-        const bool finished = pruner.search(ask, ask.query(i), stale_.empty() ? nullptr : stale_.data(), budget, nearest, spent);
+        const auto* stale = stale_.empty() ? nullptr : stale_.data();
+        const bool finished = pruner.search(ask, ask.query(i), stale, budget, together, nearest, spent);
         pruner.note(n, finished);
         if (finished) answers[i] = nearest.sorted();
         else {

@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <string>
+#include <thread>
 
 #include "prefetch.hpp"
 
@@ -102,42 +104,106 @@ class Shortlist {
     std::vector<Entry> entries_;
 };
 
-// One query under way.
+// What two threads that share the tables of one query tell each other.
+struct Exchange {
+    std::atomic<std::int64_t> limit{Reservoir::unlimited};
+    std::array<std::atomic<std::int64_t>, 2> bounds{};
+    std::atomic<bool> finished{false}, abandoned{false};
+};
+
+// One query under way, in the tables first … last − 1.
 class Pruner::Run {
    public:
     Run(const Pruner& pruner, const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale,
         Reservoir& nearest)
         : pruner_(pruner), lookups_(pruner.lookups_), ask_(ask), query_(query), stale_(stale), nearest_(nearest),
-          shortlist_(ask.k), eager_(ask.allowed || stale) {
+          shortlist_(ask.k), eager_(ask.allowed || stale), last_(pruner.tables_.tables.size()) {
         const auto& tables = pruner.tables_.tables;
         for (std::size_t t = 0; t < tables.size(); ++t) keys_[t] = tables[t].key_of(query);
         std::memset(nibbles_, 0, lookups_.bucket_size());
         follow();
     }
 
+    // Go through all tables; false when the budget was spent before the end.
     bool search(double budget, double& spent) {
-        const auto n_tables = pruner_.tables_.tables.size();
-        for (std::size_t t = 0; t < n_tables; ++t) plans_[t] = planned(t);
+        nearest_.tighten();
+        return visit_all(budget, spent) && resolve(shortlist_.entries());
+    }
+
+    // The same by two threads, half of the tables each.
+    static bool search_together(Run& one, Run& other, double budget, double& spent) {
+        Exchange shared;
+        one.nearest_.tighten();
+        one.last_ = other.first_ = one.last_ / 2;
+        one.shared_ = other.shared_ = &shared;
+        other.self_ = 1;
+        double other_spent = 0;
+        std::exception_ptr failure;
+        std::thread helper([&] {
+            try {
+                other.visit_half(budget, other_spent);
+            } catch (...) {
+                failure = std::current_exception();
+                shared.abandoned = true;
+            }
+        });
+        try {
+            one.visit_half(budget, spent);
+        } catch (...) {
+            shared.abandoned = true;
+            helper.join();
+            throw;
+        }
+        helper.join();
+        if (failure) std::rethrow_exception(failure);
+        spent = std::max(spent, other_spent);
+        if (shared.abandoned) return false;
+        auto entries = one.shortlist_.entries();
+        entries.insert(entries.end(), other.shortlist_.entries().begin(), other.shortlist_.entries().end());
+        return one.resolve(entries);
+    }
+
+   private:
+    void visit_half(double budget, double& spent) {
+        if (visit_all(budget, spent)) shared_->finished = true;
+        else shared_->abandoned = true;
+    }
+
+    // False when the budget was spent, or the keys in order, before the end.
+    bool visit_all(double budget, double& spent) {
+        for (auto t = first_; t < last_; ++t) plans_[t] = planned(t);
         for (;;) {
-            table_ = 0;
-            for (std::size_t t = 1; t < n_tables; ++t)
+            table_ = first_;
+            for (auto t = first_ + 1; t < last_; ++t)
                 if (plans_[t].slope > plans_[table_].slope) table_ = t;
             const auto& order = pruner_.orders_[table_];
-            if (at_[table_] == order.size()) return false;  // what is left is not in order
+            if (at_[table_] == order.size()) return false;
             while (at_[table_] < plans_[table_].end) {
                 if (spent > budget) return false;
                 visit(spent);
-                if (++at_[table_] == order.size() && order.whole) return resolve();  // this table has shown all
+                if (++at_[table_] == order.size() && order.whole) return true;  // this table has shown all
                 bound_ += weight_at(table_, at_[table_]) - weight_at(table_, at_[table_] - 1);
-                if (bound_ > limit()) return resolve();
+                if (is_over()) return true;
             }
-            if (nearest_.tighten() | shortlist_.tighten()) follow();
-            if (bound_ > limit()) return resolve();
+            if (shortlist_.tighten() | (eager_ && nearest_.tighten())) follow();
+            if (is_over()) return true;
             plans_[table_] = planned(table_);
         }
     }
 
-   private:
+    // Whether no unseen code can be near enough.
+    bool is_over() {
+        if (!shared_) return bound_ > limit();
+        shared_->bounds[self_].store(bound_, std::memory_order_relaxed);
+        if (shared_->finished || shared_->abandoned) return true;
+        const auto known = shared_->limit.load(std::memory_order_relaxed);
+        if (known < told_) {  // by the other thread
+            told_ = known;
+            follow();
+        }
+        return bound_ + shared_->bounds[1 - self_].load(std::memory_order_relaxed) > limit();
+    }
+
     // The next keys of a table that raise the bound most for what they cost.
     struct Plan {
         std::int64_t end = 0;
@@ -223,17 +289,16 @@ class Pruner::Run {
         if (distance > limit()) return;
         std::uint8_t code[128];
         table.read(key_, place, code);
-        for (std::size_t t = 0; t < tables.size(); ++t)  // shown by another table before?
+        for (auto t = first_; t < last_; ++t)  // shown by another table before?
             if (t != table_ && pruner_.orders_[t].before(keys_[t] ^ tables[t].key_of(code), at_[t])) return;
         ++n_found_;
-        if (eager_ ? take(code, table_ ? -1 : place, distance)
+        if (eager_ ? take(table_ ? pruner_.tables_.place_of(code, lookups_.kernels) : place, distance)
                    : shortlist_.add({distance, key_, static_cast<std::uint32_t>(place), table_}))
             follow();
     }
 
-    // Offer the rows of a code; true when the limit has fallen.
-    bool take(const std::uint8_t* code, std::int64_t place, std::int64_t distance) {
-        if (place < 0) place = pruner_.tables_.place_of(code, lookups_.kernels);
+    // Offer the rows at a place; true when the limit has fallen.
+    bool take(std::int64_t place, std::int64_t distance) {
         if (place < 0) return false;
         bool fell = false;
         std::int64_t offered = 0;
@@ -245,27 +310,40 @@ class Pruner::Run {
         return fell;
     }
 
-    // Offer the rows of what is on the short list.
-    bool resolve() {
+    // Offer the rows of what is on short lists; two threads may both have found a code.
+    bool resolve(const std::vector<Shortlist::Entry>& entries) {
         std::uint8_t code[128];
-        for (const auto& near : shortlist_.entries()) {
+        std::vector<std::pair<std::int64_t, std::int64_t>> found;  // place, distance
+        for (const auto& near : entries) {
             if (near.distance > limit()) continue;
-            pruner_.tables_.tables[near.table].read(near.key, near.place, code);
-            take(code, near.table ? -1 : static_cast<std::int64_t>(near.place), near.distance);
+            std::int64_t place = near.place;
+            if (near.table) {
+                pruner_.tables_.tables[near.table].read(near.key, near.place, code);
+                place = pruner_.tables_.place_of(code, lookups_.kernels);
+            }
+            found.emplace_back(place, near.distance);
         }
+        std::sort(found.begin(), found.end());
+        found.erase(std::unique(found.begin(), found.end()), found.end());
+        for (const auto& [place, distance] : found) take(place, distance);
         return true;
     }
 
-    std::int64_t limit() const { return std::min(nearest_.limit(), shortlist_.limit()); }
+    std::int64_t limit() const { return std::min({nearest_.limit(), shortlist_.limit(), told_}); }
 
     // Let the tables and their limit follow the reservoir's limit.
     void follow() {
         const auto limit = this->limit();
         if (limit == Reservoir::unlimited) return;
+        if (shared_) tell(limit);
         const double wanted = full_scale / std::max(static_cast<double>(limit), 0.5);
         if (wanted > 1.27 * scale_) lookups_.fill_bucket(query_, scale_ = wanted, nibbles_);
         limit_ = static_cast<std::uint8_t>(limit_of(limit, scale_));
         set_start();
+    }
+    void tell(std::int64_t limit) {
+        auto known = shared_->limit.load(std::memory_order_relaxed);
+        while (limit < known && !shared_->limit.compare_exchange_weak(known, limit, std::memory_order_relaxed)) {}
     }
     void set_start() {
         start_ = static_cast<std::uint8_t>(std::min(static_cast<double>(key_weight_) * scale_ * (1.0 - 0x1p-20), 255.0));
@@ -278,6 +356,10 @@ class Pruner::Run {
     Reservoir& nearest_;
     Shortlist shortlist_;
     bool eager_;                        // take the rows of a code at once: not each has one that counts
+    std::size_t first_ = 0, last_;
+    Exchange* shared_ = nullptr;         // null for one thread alone
+    int self_ = 0;
+    std::int64_t told_ = Reservoir::unlimited;
     std::array<std::uint32_t, 4> keys_{};
     std::array<std::int64_t, 4> at_{};  // the next step of each table
     std::array<Plan, 4> plans_{};
@@ -291,9 +373,17 @@ class Pruner::Run {
 };
 
 bool Pruner::search(const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale, double budget,
-                    Reservoir& nearest, double& spent) const {
+                    bool together, Reservoir& nearest, double& spent) const {
     spent = 0;
-    return Run(*this, ask, query, stale, nearest).search(budget, spent);
+    Run run(*this, ask, query, stale, nearest);
+    if (!together || ask.allowed || stale || tables_.tables.size() < 2) return run.search(budget, spent);
+    Run other(*this, ask, query, stale, nearest);
+    return Run::search_together(run, other, budget, spent);
+}
+
+bool Pruner::takes_long(std::int64_t k) const {
+    const auto& samples = samples_[k <= 30 ? 0 : 1];
+    return samples[samples.size() / 2] > 150e3;  // a thread takes some 30 µs to begin
 }
 
 double Pruner::scan_cost(std::int64_t n_queries, int n_threads) const {
@@ -342,7 +432,7 @@ void Pruner::calibrate(const CodeBlocks& codes) {
             codes.read((2 * sample + 1) * tables_.n_codes / (2 * n_samples), query.data());
             Reservoir nearest(sampled_k[i], Reservoir::unlimited, false);
             double spent = 0;
-            const bool finished = search(ask, query.data(), nullptr, most, nearest, spent);
+            const bool finished = search(ask, query.data(), nullptr, most, false, nearest, spent);
             samples_[i].push_back(finished ? spent : infinity);
         }
         std::sort(samples_[i].begin(), samples_[i].end());

@@ -34,9 +34,11 @@ class Pruner {
     Pruner(const PruneTables& tables, const Lookups& lookups, const CodeBlocks& codes);
 
     // False when `budget` was spent before the end; `spent` says how much it took. Rows with a bit in `stale` are
-    // passed over.
+    // passed over. `together`: by two threads, where all rows count.
     bool search(const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale, double budget,
-                Reservoir& nearest, double& spent) const;
+                bool together, Reservoir& nearest, double& spent) const;
+    // Whether a query is worth two threads.
+    bool takes_long(std::int64_t k) const;
     // How much a query may spend on pruning before it is scanned instead; 0 where pruning does not pay.
     double budget(std::int64_t k, std::int64_t n_queries, int n_threads) const;
     // What became of budgets, so that they are not given in vain; single queries and batches are counted apart.

@@ -108,6 +108,10 @@ def same_answers(native_blocks, twin_blocks, case, k, n_threads):
     expected = twin_blocks.search(*ask, 1)
     for answer, right in zip(native_blocks.search(*ask, n_threads), expected, strict=True):
         np.testing.assert_array_equal(answer, right)
+    for row in range(2):  # a query on its own goes another way
+        alone = native_blocks.search(queries[row : row + 1], *ask[1:], n_threads)
+        for answer, right in zip(alone, expected, strict=True):
+            np.testing.assert_array_equal(answer[0], right[row])
     radius = max(int(np.median(expected[0])), 0)
     ask = queries, radius, weights, ids, *marks(allowed, len(codes))
     for answer, right in zip(

@@ -34,7 +34,7 @@ _TABLES_MEMORY = 4.0  # of the codes' own
 _BUILD_SECONDS = 5e-7  # a code, to build the tables: what scans must have cost before they are built unasked
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen: made for every search
 class Chosen:
     """Positions that a search may find: all, those with a bit, or, where they are few, listed."""
 
