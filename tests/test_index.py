@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -169,6 +172,20 @@ def test_build_index_finds_what_the_model_says():
     model = CGHash(12, random_state=0).fit(X[:300], y[:300])
     index = model.build_index(X[:300], ids=np.arange(300)[::-1].copy())
     assert_same(index.search(model.encode(X[300:310]), 5), full_comparison(index, model.encode(X[300:310]), 5))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda index: pickle.loads(pickle.dumps(index))])  # noqa: S301
+def test_a_copy_answers_the_same_and_goes_its_own_way(copied):
+    rng = np.random.default_rng(3)
+    index = WeightedHammingIndex(20, rng.random(20), prune=False)
+    index.add(random_codes(rng, 200, 20), rng.permutation(900)[:200])
+    index.remove(index.ids[::7])
+    second, queries = copied(index), random_codes(rng, 3, 20)
+    assert (second.prune, second.next_id) == (False, index.next_id)
+    assert_same(second.search(queries, 9), index.search(queries, 9))
+    second.remove(second.ids)
+    assert len(second) == 0
+    assert len(index) == 171
 
 
 codes8 = np.zeros((2, 1), dtype=np.uint8)

@@ -159,18 +159,6 @@ class HashNeighbors(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = get_tags(self._hasher()).input_tags.sparse
         return tags
 
-    def __getstate__(self) -> dict[str, Any]:
-        """An index holds locks and native memory: its codes stand for it."""
-        state: dict[str, Any] = super().__getstate__()
-        if "index_" in state:
-            state = state | {"index_": self._codes(None)}
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if "index_" in state:
-            self._index(state["index_"])
-
 
 class HashNeighborsClassifier(ClassifierMixin, HashNeighbors):  # type: ignore[misc]
     """A vote of the nearest training items under the distance of a hasher's codes.

@@ -142,6 +142,19 @@ class WeightedHammingIndex:
         kind = "unweighted" if self._weights is None else "weighted"
         return f"<WeightedHammingIndex: {len(self)} codes of {self.n_bits} bits, {kind}>"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle or a copy holds; tables are built again when they pay, and a log stays behind."""
+        with self._lock.reading:
+            positions, ids = self._ids.kept()
+            options = {"prune": self.prune, "max_memory": self.max_memory, "n_jobs": self.n_jobs}
+            codes = self._blocks.get(positions)
+            return {"options": options, "n_bits": self.n_bits, "weights": self._weights, "codes": codes, "ids": ids}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["n_bits"], state["weights"], **state["options"])  # type: ignore[misc]
+        self._blocks.append(state["codes"])
+        self._ids = state["ids"]
+
     # Changes
 
     def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> None:
