@@ -153,6 +153,21 @@ def test_pruning_finds_what_the_twin_finds_also_after_changes(isa, case, k, n_th
     same_answers(blocks, twin, case, k, n_threads)
 
 
+@pytest.mark.parametrize("kind", ["ones", "random", "zeros", "wide"])
+@pytest.mark.parametrize("n_bytes", [3, 8, 12])
+def test_pruning_passes_over_blocks_of_crowded_keys_and_misses_nothing(isa, n_bytes, kind):
+    rng = np.random.default_rng(n_bytes)
+    codes = rng.integers(0, 4, (12_000, n_bytes), dtype=np.uint8) * 37  # four values a byte: a thousand codes a key
+    weights = some_weights(rng, 8 * n_bytes, kind)
+    blocks, twin = native.CodeBlocks(n_bytes), twins.CodeBlocks(n_bytes)
+    blocks.append(codes)
+    twin.append(codes)
+    assert blocks.prepare(weights, None, None, PLENTY, True, 2)
+    queries = np.concatenate([codes[:4], rng.integers(0, 256, (2, n_bytes), dtype=np.uint8)])
+    for k in (1, 10, 200):
+        same_answers(blocks, twin, (rng, codes, queries, weights, None, None), k, 2)
+
+
 @pytest.mark.parametrize("kernels", BOTH)
 @settings(max_examples=20)
 @given(case=cases(most=400), k=st.sampled_from([1, 20, 500]))
