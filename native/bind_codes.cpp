@@ -96,20 +96,13 @@ nb::dict prepared(const CodeIndex& self) {
         const auto& table = tables->tables[t];
         const auto number = std::to_string(t);
         arrays[nb::str(("key" + number).c_str())] = give(std::vector<std::uint8_t>(table.key));
-        arrays[nb::str(("rest" + number).c_str())] = give(std::vector<std::uint8_t>(table.rest));
         arrays[nb::str(("starts" + number).c_str())] = lent(table.starts);
-        arrays[nb::str(("heads" + number).c_str())] = lent(table.heads);
         arrays[nb::str(("blocks" + number).c_str())] = lent(table.blocks);
     }
     return arrays;
 }
 
-std::vector<std::uint8_t> copied(nb::handle array) {
-    const auto values = nb::cast<In<std::uint8_t, 1>>(array);
-    return {values.data(), values.data() + values.size()};
-}
-
-std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays) {
+std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays, int n_bytes) {
     auto tables = std::make_unique<PruneTables>();
     const auto size = nb::cast<Ints>(arrays["size"]);
     if (size.size() != 2) throw std::invalid_argument("size must be two numbers");
@@ -120,9 +113,11 @@ std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays) {
     for (int t = 0; t < 4 && arrays.contains(("key" + std::to_string(t)).c_str()); ++t) {
         const auto number = std::to_string(t);
         PruneTable table;
-        table.key = copied(arrays[("key" + number).c_str()]);
-        table.rest = copied(arrays[("rest" + number).c_str()]);
-        table.heads = shared<std::uint16_t>(arrays[("heads" + number).c_str()]);
+        const auto key = nb::cast<In<std::uint8_t, 1>>(arrays[("key" + number).c_str()]);
+        table.key.assign(key.data(), key.data() + key.size());
+        for (int j = 0; j < n_bytes; ++j)
+            if (std::find(table.key.begin(), table.key.end(), j) == table.key.end())
+                table.rest.push_back(static_cast<std::uint8_t>(j));
         table.starts = shared<std::uint32_t>(arrays[("starts" + number).c_str()]);
         table.blocks = shared<std::uint8_t>(arrays[("blocks" + number).c_str()]);
         tables->tables.push_back(std::move(table));
@@ -229,7 +224,7 @@ void bind_codes(nb::module_& m) {
         .def("forget", &CodeIndex::forget)
         .def("prepared", prepared)
         .def(
-            "adopt", [](CodeIndex& self, nb::dict arrays) { self.adopt(tables_of(arrays)); },
+            "adopt", [](CodeIndex& self, nb::dict arrays) { self.adopt(tables_of(arrays, self.codes().n_bytes())); },
             nb::arg("arrays"))
         .def("info", [](const CodeIndex& self) {
             nb::dict about;

@@ -164,8 +164,6 @@ class Pruner::Run {
     }
 
    private:
-    static constexpr std::int64_t many = 8;  // blocks of a key, from which their heads are looked at first
-
     void visit_half(double budget, double& spent) {
         if (visit_all(budget, spent)) shared_->finished = true;
         else shared_->abandoned = true;
@@ -242,9 +240,7 @@ class Pruner::Run {
         const auto& costs = pruner_.costs_;
         const std::int64_t first = table.starts[key], last = table.starts[key + 1];
         if (first == last) return costs.step;
-        const auto n = static_cast<double>((last - 1) / 64 - first / 64 + 1);
-        // of many blocks, most are passed over by their heads
-        return costs.step + costs.bucket + costs.block * (n < many ? n : many + 0.3 * (n - many));
+        return costs.step + costs.bucket + costs.block * static_cast<double>((last - 1) / 64 - first / 64 + 1);
     }
 
     void look_ahead(const PruneTable& table, const MaskOrder& order) const {
@@ -270,54 +266,10 @@ class Pruner::Run {
         if (first == last) return;
         key_weight_ = order.weights[at_[table_]];
         set_start();
-        if ((last - 1) / 64 - first / 64 < many || table.rest.empty()) scan(table, first, last);
-        else scan_parts(table, first, last);
-        spent += pruner_.costs_.found * static_cast<double>(n_found_);
-        n_found_ = 0;
-    }
-
-    void scan(const PruneTable& table, std::int64_t first, std::int64_t last) {
         const BucketQuery query{nibbles_, table.rest.data(), static_cast<int>(table.rest.size()), &start_, &limit_};
         lookups_.kernels.scan_bucket({table.blocks.values.data(), first, last}, query, survivors, this);
-    }
-
-    // Pass over blocks all of whose codes are too far by their first two stored bytes.
-    void scan_parts(const PruneTable& table, std::int64_t first, std::int64_t last) {
-        constexpr std::int64_t at_once = 64;
-        const auto begin = first / 64, end = (last + 63) / 64;
-        const auto size = 64 * static_cast<std::int64_t>(table.rest.size());
-        std::int64_t needed[at_once];
-        for (auto b = begin; b < end;) {
-            int n = 0;
-            for (const auto stop = std::min(b + at_once, end); b < stop; ++b)
-                if (b == begin || b + 1 == end || key_weight_ + least_of(table, table.heads[b], table.heads[b + 1]) <= limit())
-                    needed[n++] = b;
-            const auto fetch = [&](int i) {
-                if (i >= n) return;
-                const std::uint8_t* p = table.blocks.values.data() + needed[i] * size;
-                for (std::int64_t line = 0; line < size; line += 64) prefetch(p + line);
-            };
-            for (int i = 0; i < 4; ++i) fetch(i);
-            for (int i = 0; i < n; ++i) {
-                fetch(i + 4);
-                scan(table, std::max(first, 64 * needed[i]), std::min(last, 64 * needed[i] + 64));
-            }
-        }
-    }
-
-    // The least weight that codes between two heads can have in these bytes.
-    std::int64_t least_of(const PruneTable& table, std::uint16_t from, std::uint16_t to) const {
-        if (from >> 8 != to >> 8) return least_of(table.rest[0], from >> 8, to >> 8);
-        const int first = table.rest[0];
-        const auto weight = lookups_.byte_weight(first, static_cast<std::uint8_t>(query_[first] ^ from >> 8));
-        return table.rest.size() < 2 ? weight : weight + least_of(table.rest[1], from & 255, to & 255);
-    }
-    std::int64_t least_of(int byte, int from, int to) const {
-        if (from > to || to - from > 8) return 0;  // the former: in a file that nobody has verified
-        auto least = lookups_.byte_weight(byte, static_cast<std::uint8_t>(query_[byte] ^ from));
-        for (int value = from + 1; value <= to; ++value)
-            least = std::min(least, lookups_.byte_weight(byte, static_cast<std::uint8_t>(query_[byte] ^ value)));
-        return least;
+        spent += pruner_.costs_.found * static_cast<double>(n_found_);
+        n_found_ = 0;
     }
 
     static void survivors(void* context, int, const std::uint8_t* block, std::int64_t number, std::uint64_t lanes) {

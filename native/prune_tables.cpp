@@ -134,8 +134,7 @@ std::vector<int> by_strength(const Made<std::uint8_t>& codes, const Lookups& loo
 }
 
 // The strongest byte goes with the weakest that is taken, and so on.
-std::vector<PruneTable> dealt(const std::vector<int>& strongest, int n_tables) {
-    auto bytes = strongest;
+std::vector<PruneTable> dealt(std::vector<int> bytes, int n_tables, int n_bytes) {
     bytes.resize(std::min<std::size_t>(bytes.size(), 2 * n_tables));
     std::vector<PruneTable> tables(n_tables);
     for (int t = 0; t < n_tables; ++t) {
@@ -143,7 +142,7 @@ std::vector<PruneTable> dealt(const std::vector<int>& strongest, int n_tables) {
         table.key.push_back(static_cast<std::uint8_t>(bytes[t]));
         const auto partner = 2 * n_tables - 1 - t;
         if (partner < static_cast<int>(bytes.size())) table.key.push_back(static_cast<std::uint8_t>(bytes[partner]));
-        for (int j : strongest)
+        for (int j = 0; j < n_bytes; ++j)
             if (std::find(table.key.begin(), table.key.end(), j) == table.key.end())
                 table.rest.push_back(static_cast<std::uint8_t>(j));
     }
@@ -173,30 +172,13 @@ void fill_blocks(PruneTable& table, const Distinct& distinct, int n_bytes, const
         std::uint8_t* to = blocks.data() + place / 64 * 64 * width + place % 64;
         for (std::size_t j = 0; j < width; ++j) to[64 * j] = from[table.rest[j]];
     }
-    Made<std::uint16_t> heads(width ? (n + 63) / 64 : 0);
-    for (std::size_t b = 0; b < heads.size(); ++b) heads[b] = table.head_of(code(64 * b));
     table.blocks = std::move(blocks);
-    table.heads = std::move(heads);
-}
-
-// Within each key.
-void sort_by_heads(const PruneTable& table, const Distinct& distinct, int n_bytes, const Made<std::uint32_t>& starts,
-                   std::vector<std::uint32_t>& order) {
-    std::vector<std::pair<std::uint16_t, std::uint32_t>> headed;
-    for (std::uint32_t key = 0; key < table.n_keys(); ++key) {
-        headed.clear();
-        for (auto i = starts[key]; i < starts[key + 1]; ++i)
-            headed.emplace_back(table.head_of(distinct.codes.data() + static_cast<std::size_t>(order[i]) * n_bytes), order[i]);
-        std::sort(headed.begin(), headed.end());
-        for (std::size_t i = 0; i < headed.size(); ++i) order[starts[key] + i] = headed[i].second;
-    }
 }
 
 void fill(PruneTable& table, const Distinct& distinct, int n_bytes) {
     Made<std::uint32_t> starts;
     const auto key_of = [&](std::size_t i) { return table.key_of(distinct.codes.data() + i * n_bytes); };
-    auto order = by_key(distinct.n(), table.n_keys(), key_of, starts);
-    if (!table.rest.empty()) sort_by_heads(table, distinct, n_bytes, starts, order);
+    const auto order = by_key(distinct.n(), table.n_keys(), key_of, starts);
     fill_blocks(table, distinct, n_bytes, &order);
     table.starts = std::move(starts);
 }
@@ -209,10 +191,6 @@ void PruneTable::read(std::uint32_t key_value, std::int64_t place, std::uint8_t*
     for (std::size_t j = 0; j < rest.size(); ++j) code[rest[j]] = from[64 * j];
 }
 
-std::uint16_t PruneTable::head_of(const std::uint8_t* code) const {
-    return static_cast<std::uint16_t>(code[rest[0]] << 8 | (rest.size() > 1 ? code[rest[1]] : 0));
-}
-
 int PruneTable::compare(const std::uint8_t* rest_of_code, std::int64_t place) const {
     const std::uint8_t* p = blocks.values.data() + place / 64 * 64 * static_cast<std::int64_t>(rest.size()) + place % 64;
     for (std::size_t j = 0; j < rest.size(); ++j)
@@ -222,7 +200,7 @@ int PruneTable::compare(const std::uint8_t* rest_of_code, std::int64_t place) co
 
 std::int64_t PruneTables::memory() const {
     auto bytes = 4 * (rows.size() + firsts.size());
-    for (const auto& table : tables) bytes += 4 * table.starts.size() + table.blocks.size() + 2 * table.heads.size();
+    for (const auto& table : tables) bytes += 4 * table.starts.size() + table.blocks.size();
     return static_cast<std::int64_t>(bytes);
 }
 
@@ -274,8 +252,6 @@ void PruneTables::check(int n_bytes) const {
         if (static_cast<std::int64_t>(table.blocks.size()) !=
             (n_distinct + 63) / 64 * 64 * static_cast<std::int64_t>(table.rest.size()))
             fail("blocks must hold every code");
-        if (static_cast<std::int64_t>(table.heads.size()) != (table.rest.empty() ? 0 : (n_distinct + 63) / 64))
-            fail("heads must be as many as blocks");
     }
 }
 
@@ -291,7 +267,7 @@ std::unique_ptr<PruneTables> build_tables(const CodeBlocks& blocks, const Lookup
     int n_tables = std::min(most_tables, (n_bytes + 1) / 2);
     for (;; --n_tables) {  // as if all codes were distinct
         if (n_tables == 0) return nullptr;
-        made->tables = dealt(strongest, n_tables);
+        made->tables = dealt(strongest, n_tables, n_bytes);
         if (planned(made->tables, n, n) <= most_bytes) break;
     }
     auto distinct = distinct_of(codes, n_bytes, made->tables[0], ids, allowed, n_threads);

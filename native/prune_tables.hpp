@@ -30,14 +30,13 @@ template <class T> struct Shared {
     std::size_t size() const { return values.size(); }
 };
 
-// The distinct codes by key; the key's bytes themselves are not stored again. The codes of a key are sorted by their
-// first two other bytes, in the first table by all.
+// The distinct codes by key; the key's bytes themselves are not stored again. In the first table, the codes of a key are
+// sorted by their other bytes.
 struct PruneTable {
     std::vector<std::uint8_t> key;   // one or two byte numbers
-    std::vector<std::uint8_t> rest;  // the other byte numbers, as stored: those that tell most first
+    std::vector<std::uint8_t> rest;  // the other byte numbers, as stored
     Shared<std::uint32_t> starts;    // (256^|key| + 1,) where each key's codes begin
     Shared<std::uint8_t> blocks;     // of 64 codes, |rest| bytes each
-    Shared<std::uint16_t> heads;     // by block: its first code's first two stored bytes, the first one above
 
     std::uint32_t key_of(const std::uint8_t* code) const {
         return key.size() == 1 ? code[key[0]] : code[key[0]] | static_cast<std::uint32_t>(code[key[1]]) << 8;
@@ -45,7 +44,6 @@ struct PruneTable {
     std::uint32_t n_keys() const { return std::uint32_t{1} << (8 * key.size()); }
     // The code at a place whose key is known.
     void read(std::uint32_t key_value, std::int64_t place, std::uint8_t* code) const;
-    std::uint16_t head_of(const std::uint8_t* code) const;
     // Order of the stored bytes of a code and of the code at a place: below 0, 0 or above 0.
     int compare(const std::uint8_t* rest_of_code, std::int64_t place) const;
 };

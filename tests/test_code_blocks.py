@@ -155,7 +155,7 @@ def test_pruning_finds_what_the_twin_finds_also_after_changes(isa, case, k, n_th
 
 @pytest.mark.parametrize("kind", ["ones", "random", "zeros", "wide"])
 @pytest.mark.parametrize("n_bytes", [3, 8, 12])
-def test_pruning_passes_over_blocks_of_crowded_keys_and_misses_nothing(isa, n_bytes, kind):
+def test_pruning_of_crowded_keys_misses_nothing(isa, n_bytes, kind):
     rng = np.random.default_rng(n_bytes)
     codes = rng.integers(0, 4, (12_000, n_bytes), dtype=np.uint8) * 37  # four values a byte: a thousand codes a key
     weights = some_weights(rng, 8 * n_bytes, kind)
