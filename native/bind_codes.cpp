@@ -41,6 +41,7 @@ using Triple = std::tuple<Out<std::int64_t>, Out<std::int64_t>, Out<std::int64_t
 // (q, k) distances and ids, -1 where there are fewer. Takes the GIL for the arrays alone.
 Pair padded(const Answers& answers, std::int64_t k) {
     const std::size_t n = answers.size(), width = static_cast<std::size_t>(k);
+    if (n && width > (std::size_t{1} << 40) / n) throw std::invalid_argument("k is too large");
     std::vector<std::int64_t> distances(n * width, -1), found(n * width, -1);
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t j = 0; j < answers[i].size(); ++j) {
@@ -91,6 +92,7 @@ nb::dict prepared(const CodeIndex& self) {
     if (!tables) return arrays;
     arrays["size"] = give(std::vector<std::int64_t>{tables->n_codes, tables->n_distinct});
     arrays["rows"] = lent(tables->rows);
+    if (!self.changed().empty()) arrays["changed"] = give(std::vector<std::int64_t>(self.changed()));
     arrays["firsts"] = lent(tables->firsts);
     for (std::size_t t = 0; t < tables->tables.size(); ++t) {
         const auto& table = tables->tables[t];
@@ -131,6 +133,7 @@ void bind_codes(nb::module_& m) {
     nb::class_<CodeIndex>(m, "CodeBlocks")
         .def(nb::init<int>(), nb::arg("n_bytes"))
         .def_prop_ro("n_codes", [](const CodeIndex& self) { return self.codes().n_codes(); })
+        .def_prop_ro("n_prepared", [](const CodeIndex& self) { return self.tables() ? self.tables()->n_codes : 0; })
         .def_prop_ro("n_bytes", [](const CodeIndex& self) { return self.codes().n_bytes(); })
         .def(
             "append",
@@ -140,6 +143,7 @@ void bind_codes(nb::module_& m) {
                 self.append(view(codes));
             },
             nb::arg("codes"))
+        .def("truncate", &CodeIndex::truncate, nb::arg("n_codes"))
         .def(
             "attach",
             [](CodeIndex& self, Writable blocks, std::int64_t n_codes) {
@@ -224,13 +228,18 @@ void bind_codes(nb::module_& m) {
         .def("forget", &CodeIndex::forget)
         .def("prepared", prepared)
         .def(
-            "adopt", [](CodeIndex& self, nb::dict arrays) { self.adopt(tables_of(arrays, self.codes().n_bytes())); },
+            "adopt",
+            [](CodeIndex& self, nb::dict arrays) {
+                auto tables = tables_of(arrays, self.codes().n_bytes());
+                if (!arrays.contains("changed")) return self.adopt(std::move(tables), {});
+                const auto changed = nb::cast<Ints>(arrays["changed"]);
+                self.adopt(std::move(tables), view(changed));
+            },
             nb::arg("arrays"))
         .def("info", [](const CodeIndex& self) {
             nb::dict about;
             about["code_bytes"] = self.codes().memory();
             about["prune_bytes"] = self.prune_memory();
-            about["n_prepared"] = self.tables() ? self.tables()->n_codes : 0;
             return about;
         });
 }

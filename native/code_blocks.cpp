@@ -38,7 +38,7 @@ void CodeBlocks::append(std::span<const std::uint8_t> codes) {
     const auto n = static_cast<std::int64_t>(codes.size()) / n_bytes_;
     if (n * n_bytes_ != static_cast<std::int64_t>(codes.size()))
         throw std::invalid_argument("codes must have n_bytes bytes");
-    grow((n_codes_ + n + 63) / 64);
+    grow((n_codes_ + n + 63) / 64);  // may fail; nothing after it does
     const std::uint8_t* row = codes.data();
     for (auto at = n_codes_, end = n_codes_ + n; at < end;) {
         std::uint8_t* block = writable(at / 64);
@@ -49,6 +49,14 @@ void CodeBlocks::append(std::span<const std::uint8_t> codes) {
         at += count;
     }
     n_codes_ += n;
+}
+
+void CodeBlocks::truncate(std::int64_t n_codes) {
+    if (n_codes < 0 || n_codes > n_codes_) throw std::invalid_argument("n_codes must be at most what is there");
+    n_codes_ = n_codes;
+    if (n_codes % 64 == 0) return;  // lanes past the last code are 0
+    std::uint8_t* last = writable(n_codes / 64);
+    for (int j = 0; j < n_bytes_; ++j) std::memset(last + 64 * j + n_codes % 64, 0, 64 - n_codes % 64);
 }
 
 void CodeBlocks::attach(std::span<std::uint8_t> blocks, std::int64_t n_codes, std::shared_ptr<void> owner) {

@@ -18,13 +18,14 @@ class CodeBlocks {
     std::int64_t memory() const;
 
     void append(std::span<const std::uint8_t> codes);
+    void truncate(std::int64_t n_codes);  // keep the first so many
     // Take over blocks that `owner` keeps alive, as chunks gives them; only where there is nothing yet.
     void attach(std::span<std::uint8_t> blocks, std::int64_t n_codes, std::shared_ptr<void> owner);
     void put(std::span<const std::int64_t> positions, std::span<const std::uint8_t> codes);
     std::vector<std::uint8_t> get(std::span<const std::int64_t> positions) const;
     void check_positions(std::span<const std::int64_t> positions) const;
     void read(std::int64_t position, std::uint8_t* code) const;
-    // The first codes, row after row; `rows` has room for count · n_bytes.
+    // Consecutive codes, row after row; `rows` has room for count · n_bytes.
     void read_all(std::uint8_t* rows, std::int64_t first, std::int64_t count) const;
 
     // Whole blocks that lie together; lanes past the last code are 0.

@@ -9,16 +9,23 @@
 namespace cghash {
 
 std::int64_t CodeIndex::prune_memory() const {
-    if (!tables_) return 0;
     const std::lock_guard lock(mutex_);
+    if (!tables_) return 0;
     const auto orders = latest_ && latest_->pruner ? latest_->pruner->memory() : 0;
     return tables_->memory() + orders + static_cast<std::int64_t>(stale_.size() + 8 * changed_.capacity());
 }
 
 void CodeIndex::put(std::span<const std::int64_t> positions, std::span<const std::uint8_t> codes) {
+    codes_.check_positions(positions);
+    if (tables_) mark(positions);  // first: it may fail for want of memory
     codes_.put(positions, codes);
-    if (!tables_) return;
+    // they are looked at one by one
+    if (tables_ && static_cast<std::int64_t>(changed_.size()) > tables_->n_codes / 64) forget();
+}
+
+void CodeIndex::mark(std::span<const std::int64_t> positions) {
     if (stale_.empty()) stale_.resize((tables_->n_codes + 7) / 8);
+    changed_.reserve(changed_.size() + positions.size());
     for (auto position : positions) {
         if (position >= tables_->n_codes) continue;
         auto& byte = stale_[position / 8];
@@ -26,23 +33,31 @@ void CodeIndex::put(std::span<const std::int64_t> positions, std::span<const std
         if (!(byte & bit)) changed_.push_back(position);
         byte |= bit;
     }
-    if (static_cast<std::int64_t>(changed_.size()) > tables_->n_codes / 64) forget();  // they are looked at one by one
+}
+
+void CodeIndex::truncate(std::int64_t n_codes) {
+    if (tables_ && tables_->n_codes > n_codes) forget();
+    codes_.truncate(n_codes);
 }
 
 void CodeIndex::forget() {
+    std::shared_ptr<const Weighted> latest;  // destroyed after the lock: what was handed in may want the GIL
+    std::unique_ptr<PruneTables> tables;
     const std::lock_guard lock(mutex_);
-    latest_.reset();
-    tables_.reset();
+    latest.swap(latest_);
+    tables.swap(tables_);
     stale_.clear();
     changed_.clear();
     always_ = false;
 }
 
-void CodeIndex::adopt(std::unique_ptr<PruneTables> tables) {
+void CodeIndex::adopt(std::unique_ptr<PruneTables> tables, std::span<const std::int64_t> changed) {
     tables->check(codes_.n_bytes());
     if (tables->n_codes > codes_.n_codes()) throw std::invalid_argument("tables must cover codes that are here");
+    codes_.check_positions(changed);
     forget();
     tables_ = std::move(tables);
+    if (!changed.empty()) mark(changed);
 }
 
 bool CodeIndex::prepare(const Request& request, double most_bytes, bool always) {

@@ -26,9 +26,12 @@ class CodeIndex {
 
     const CodeBlocks& codes() const { return codes_; }
     const PruneTables* tables() const { return tables_.get(); }
+    // Positions of codes that are not those of the tables any more.
+    const std::vector<std::int64_t>& changed() const { return changed_; }
     std::int64_t prune_memory() const;
 
     void append(std::span<const std::uint8_t> codes) { codes_.append(codes); }
+    void truncate(std::int64_t n_codes);
     void attach(std::span<std::uint8_t> blocks, std::int64_t n, std::shared_ptr<void> owner) {
         codes_.attach(blocks, n, std::move(owner));
     }
@@ -37,7 +40,7 @@ class CodeIndex {
     // Build tables of at most so many bytes; false where they do not pay, and are dropped again. `always` keeps and
     // uses them even then.
     bool prepare(const Request&, double most_bytes, bool always);
-    void adopt(std::unique_ptr<PruneTables> tables);
+    void adopt(std::unique_ptr<PruneTables> tables, std::span<const std::int64_t> changed);
     void forget();
 
     Answers nearest(const Request&, std::int64_t k) const;
@@ -55,6 +58,7 @@ class CodeIndex {
         std::unique_ptr<Pruner> pruner;  // null without tables
     };
     std::shared_ptr<const Weighted> weighted(const Request&) const;
+    void mark(std::span<const std::int64_t> positions);
     Answers answer(const Request&, std::int64_t k, std::int64_t limit) const;
     double budget_of(const Weighted&, std::int64_t k, std::int64_t n_queries, int n_threads) const;
     void offer(const CodeQuery&, std::int64_t query, std::span<const std::int64_t> positions, Reservoir&) const;

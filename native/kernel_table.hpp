@@ -93,6 +93,7 @@ struct BucketQuery {
 struct KernelTable {
     const char* name;
     int lookup_bits;                     // of scan: 6 or 4
+    double block_ns;                     // what 64 codes of 8 bytes take, roughly
     void (*scan)(const ScanRange&, int n_bytes, ScanQuery*, int n_queries, Survivors, void* context);
     void (*scan_bucket)(const BucketRange&, const BucketQuery&, Survivors, void* context);
     std::uint64_t (*match)(const std::uint8_t* block, const std::uint8_t* bytes, int n_bytes);

@@ -50,6 +50,7 @@ class Lookups {
 
 // Which table entries a bound reaches: sums of entries ≤ limit_of(limit, scale) whenever the distance is ≤ limit.
 inline constexpr double full_scale = 254.0;
+inline constexpr double refill = 1.27;  // tables are made anew when a limit leaves more than this of their range idle
 int limit_of(std::int64_t limit, double scale);
 
 }  // namespace cghash

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <exception>
 #include <limits>
-#include <string>
 #include <thread>
 
 #include "prefetch.hpp"
@@ -16,13 +15,10 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // The last-level cache serves what is small, memory what is large; in between, one or the other.
 PruneCosts costs_of(const Lookups& lookups, std::int64_t n_bytes) {
-    const std::string name = lookups.kernels.name;
-    const double width = lookups.n_bytes / 8.0;
-    const double compute = name == "avx512vbmi" ? 4.5 : name == "avx512" ? 6.5 : name == "avx2" ? 9.0 : 300.0;
-    const double plain = name == "baseline" ? 250.0 : 0.0;
+    const double width = lookups.n_bytes / 8.0, compute = lookups.kernels.block_ns;
     const double missed = std::clamp((static_cast<double>(n_bytes) - 0x1p24) / 0x1p26, 0.0, 1.0);
     const auto mean = [missed](double hit, double miss) { return hit + missed * (miss - hit); };
-    return {.step = 2, .bucket = mean(30, 250), .block = (mean(10, 20) + plain) * width, .found = mean(60, 150),
+    return {.step = 2, .bucket = mean(30, 250), .block = (mean(6, 16) + compute) * width, .found = mean(60, 150),
             .scan_read = mean(6, 25) * width, .scan_compute = compute * width};
 }
 
@@ -96,7 +92,8 @@ class Shortlist {
         const auto before = limit_;
         limit_ = entries_[k_ - 1].distance;
         std::erase_if(entries_, [this](const Entry& entry) { return entry.distance > limit_; });
-        room_ = static_cast<std::int64_t>(entries_.size()) + std::max<std::int64_t>(k_ / 2, 4);
+        const auto held = static_cast<std::int64_t>(entries_.size());  // with ties, which may be many: double
+        room_ = held + std::max({held > k_ ? held : 0, k_ / 2, std::int64_t{4}});
         return limit_ < before;
     }
 
@@ -337,7 +334,7 @@ class Pruner::Run {
         if (limit == Reservoir::unlimited) return;
         if (shared_) tell(limit);
         const double wanted = full_scale / std::max(static_cast<double>(limit), 0.5);
-        if (wanted > 1.27 * scale_) lookups_.fill_bucket(query_, scale_ = wanted, nibbles_);
+        if (wanted > refill * scale_) lookups_.fill_bucket(query_, scale_ = wanted, nibbles_);
         limit_ = static_cast<std::uint8_t>(limit_of(limit, scale_));
         set_start();
     }
@@ -418,8 +415,10 @@ bool Pruner::worth_a_try(std::int64_t n_queries) const {
 
 void Pruner::note(std::int64_t n_queries, bool finished) const {
     auto& past = pasts_[n_queries > 1];
-    past.tried.fetch_add(1, std::memory_order_relaxed);
     if (!finished) past.abandoned.fetch_add(1, std::memory_order_relaxed);
+    if (past.tried.fetch_add(1, std::memory_order_relaxed) < 256) return;
+    past.tried = past.tried / 2;  // what was long ago counts less and less
+    past.abandoned = past.abandoned / 2;
 }
 
 void Pruner::calibrate(const CodeBlocks& codes) {

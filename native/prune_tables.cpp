@@ -238,6 +238,10 @@ void PruneTables::check(int n_bytes) const {
     if (firsts.size() ? static_cast<std::int64_t>(firsts.size()) != n_distinct + 1
                       : static_cast<std::int64_t>(rows.size()) != n_distinct)
         fail("rows must be as many as codes");
+    std::vector<std::uint8_t> keys;
+    for (const auto& table : tables) keys.insert(keys.end(), table.key.begin(), table.key.end());
+    std::sort(keys.begin(), keys.end());
+    if (std::adjacent_find(keys.begin(), keys.end()) != keys.end()) fail("keys must not share a byte");
     for (const auto& table : tables) {
         if (table.key.empty() || table.key.size() > 2) fail("a key must have one or two bytes");
         std::vector<std::uint8_t> bytes(table.key);

@@ -11,7 +11,6 @@ namespace {
 constexpr std::int64_t tile_bytes = 1 << 18;       // codes that stay in the second-level cache while queries pass
 constexpr std::size_t tables_bytes = 24 << 10;     // tables that stay in the first-level cache while codes pass
 constexpr std::int64_t state_bytes = 64 << 20;     // for the states of queries that are scanned together
-constexpr double refill = 1.27;                    // how much of the tables' range may lie idle
 
 struct Aligned {
     void operator()(std::uint8_t* p) const { ::operator delete(p, std::align_val_t{64}); }

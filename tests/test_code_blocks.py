@@ -204,7 +204,7 @@ def test_blocks_and_tables_can_be_taken_over(kernels, case):
     if blocks.prepared():
         second.adopt({name: array.copy() for name, array in blocks.prepared().items()})
     np.testing.assert_array_equal(second.get(np.arange(len(codes))), codes)
-    assert second.info()["n_prepared"] == blocks.info()["n_prepared"]
+    assert second.n_prepared == blocks.n_prepared
     twin = twins.CodeBlocks(codes.shape[1])
     twin.append(codes)
     same_answers(second, twin, case, 5, 1)

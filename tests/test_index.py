@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ from sklearn.datasets import load_digits
 from cghash import CGHash, WeightedHammingIndex
 from cghash.codes import pack, unpack, weighted_hamming
 from cghash.exceptions import InvalidInputError
+from cghash.index import weighted_hamming as home
 
 
 def random_codes(rng, n, n_bits, n_distinct=None):
@@ -186,6 +190,108 @@ def test_a_copy_answers_the_same_and_goes_its_own_way(copied):
     second.remove(second.ids)
     assert len(second) == 0
     assert len(index) == 171
+
+
+def test_an_interrupted_add_leaves_what_was_there(monkeypatch):
+    index = WeightedHammingIndex(16)
+    index.add(np.arange(20, dtype=np.uint8).reshape(10, 2))
+    with monkeypatch.context() as patch:
+        patch.setattr(type(index._ids), "append", lambda *args: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            index.add(np.full((100, 2), 9, dtype=np.uint8), np.arange(500, 600))
+    assert index.ids.tolist() == list(range(10))
+    index.add(np.full((1, 2), 255, dtype=np.uint8))
+    assert index.search(np.full(2, 255, dtype=np.uint8), 1)[1].tolist() == [10]
+    assert index.reconstruct([10]).tolist() == [[255, 255]]
+
+
+def test_threads_may_change_and_all_answer_the_same():
+    rng = np.random.default_rng(5)
+    index = WeightedHammingIndex(64, rng.random(64), n_jobs=1)
+    index.add(random_codes(rng, 100_000, 64))
+    queries = random_codes(rng, 4, 64)
+    expected = index.search(queries, 20)
+    index.n_jobs = 3
+    assert index._threads == 3
+    assert_same(index.search(queries, 20), expected)
+    with pytest.raises(InvalidInputError, match="n_jobs"):
+        index.n_jobs = 0
+
+
+def test_ids_end_before_the_largest_number():
+    index = WeightedHammingIndex(8)
+    with pytest.raises(InvalidInputError, match="ids must be at most 9223372036854775806"):
+        index.add(codes8[:1], [2**63 - 1])
+    index.add(codes8[:1], [2**63 - 2])
+    with pytest.raises(InvalidInputError, match="ids must be given"):
+        index.add(codes8[:1])
+    assert 2**63 - 2 in index
+    assert all(other not in index for other in (0, -1, 2**70, "a", None))
+
+
+def test_nothing_added_changes_nothing():
+    index = WeightedHammingIndex(8)
+    index.add(codes8)
+    index.add(codes8[:0], [])
+    assert index._ids.explicit is None
+    assert index.next_id == 2
+
+
+def test_many_threads_look_up_ids_at_once():
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        index = WeightedHammingIndex(16)
+        ids = rng.permutation(20_000)
+        index.add(random_codes(rng, len(ids), 16), ids)
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(index.reconstruct, [ids[:50]] * 8))
+        assert all(np.array_equal(one, found[0]) for one in found)
+
+
+def test_tables_are_dropped_when_codes_outgrow_the_memory_that_is_allowed():
+    rng = np.random.default_rng(7)
+    index = WeightedHammingIndex(64, rng.random(64), max_memory=30_000_000)
+    some = random_codes(rng, 500_000, 64, 400_000)
+    index.add(some)
+    index._blocks.prepare(index._whole, None, None, 2e7, True, 2)
+    prepared = index._blocks.n_prepared
+    assert index.info()["memory"] <= 30_000_000
+    index.add(np.concatenate([some] * 6))
+    assert index.info()["n_prepared"] == 0
+    assert prepared in (0, 500_000)  # the NumPy twin builds no tables
+
+
+def test_searches_beside_changes_see_a_state_that_was_there(monkeypatch):
+    """Tables are built and dropped all the while; each answer is that of a number of codes that there were."""
+    monkeypatch.setattr(home, "_BUILD_SECONDS", 1e-9)
+    rng = np.random.default_rng(8)
+    codes = random_codes(rng, 60_000, 24, 3000)
+    index = WeightedHammingIndex(24, rng.random(24), n_jobs=2)
+    index.add(codes[:5000])
+    query, steps = codes[0], range(5000, 60_000, 5000)
+    answers = [index.search(query, 5)]
+    for n in steps:
+        whole = WeightedHammingIndex(24, index.weights, prune=False)
+        whole.add(codes[: n + 5000])
+        answers.append(whole.search(query, 5))
+    with ThreadPoolExecutor(3) as pool:
+        done = threading.Event()
+
+        def ask():
+            found = []
+            while not done.is_set():
+                found.append(index.search(query, 5))
+                index.info()
+            return found
+
+        asked = [pool.submit(ask) for _ in range(3)]
+        for n in steps:
+            index.add(codes[n : n + 5000])
+            index.prepare()
+            index.update(codes[n : n + 3], np.arange(n, n + 3))
+        done.set()
+        for found in (answer for one in asked for answer in one.result()):
+            assert any(all(np.array_equal(a, b) for a, b in zip(found, right, strict=True)) for right in answers)
 
 
 codes8 = np.zeros((2, 1), dtype=np.uint8)

@@ -176,6 +176,22 @@ def clustered(rng, n):
     return rng.integers(0, 256, (50, 8), dtype=np.uint8)[rng.integers(0, 50, n)] ^ (rng.random((n, 8)) < 0.1)
 
 
+def test_tables_that_may_not_be_built_any_more_are_not_saved_either(tmp_path):
+    rng = np.random.default_rng(0)
+    index = WeightedHammingIndex(64, rng.random(64))
+    index.add(clustered(rng, 20_000))
+    queries = index.reconstruct(np.arange(50))
+    index.prepare()
+    index.update(queries ^ 255, np.arange(50))
+    index.prune = False
+    index.prepare()
+    index.save(tmp_path / "i")
+    loaded, lean = WeightedHammingIndex.load(tmp_path / "i"), WeightedHammingIndex(64, index.weights, prune=False)
+    lean.add(index.reconstruct(index.ids))
+    for found, expected in zip(loaded.search(queries, 9), lean.search(queries, 9), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.native
 @pytest.mark.parametrize("mapped", [True, False])
 def test_codes_that_changed_after_the_tables_were_built_are_found(tmp_path, mapped):
@@ -209,7 +225,7 @@ def test_tables_of_codes_that_are_not_there_are_refused(tmp_path, monkeypatch, n
     tables = index._blocks.prepared()
     tables["size"] = np.array([n_prepared, tables["size"][1]])
     saved = WeightedHammingIndex(24) if empty else index
-    monkeypatch.setattr(files, "_tables", lambda index: tables)
+    monkeypatch.setattr(type(index._blocks), "prepared", lambda blocks: tables)
     saved.save(tmp_path / "i")
     with pytest.raises(FormatError, match="tables must cover"):
         WeightedHammingIndex.load(tmp_path / "i")

@@ -45,6 +45,15 @@ template <int m> inline void panel_indices(const std::uint8_t* p, Bytes* index) 
     }
 }
 #endif
+#if defined(__AVX512VBMI__)
+inline constexpr double block_ns = 4.5;
+#elif defined(__AVX512BW__)
+inline constexpr double block_ns = 6.5;
+#elif defined(__AVX2__) || defined(__ARM_NEON)
+inline constexpr double block_ns = 9.0;
+#else
+inline constexpr double block_ns = 300.0;
+#endif
 inline constexpr int table_size = 1 << lookup_bits;
 constexpr int panel_lookups(int m) { return lookup_bits == 6 ? m + (m + 2) / 3 : 2 * m; }
 constexpr int all_lookups(int n_bytes) { return n_bytes / 8 * panel_lookups(8) + panel_lookups(n_bytes % 8); }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from ..exceptions import InvalidInputError
 
 MOST_BITS = 1024
+LARGEST_ID = 2**63 - 2  # so that there is one more
 
 
 def check_codes(codes: Any, n_bits: int, name: str = "codes") -> NDArray[np.uint8]:
@@ -41,8 +43,8 @@ def check_ids(ids: Any, name: str = "ids") -> NDArray[np.int64]:
         return np.zeros(0, dtype=np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InvalidInputError(f"{name} must be a 1-D array of int64, got shape {array.shape}, dtype {array.dtype}")
-    if array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
-        raise InvalidInputError(f"{name} must fit int64, got {array.max()}")
+    if array.max() > LARGEST_ID:
+        raise InvalidInputError(f"{name} must be at most {LARGEST_ID}, got {array.max()}")
     if array.min() < 0:
         raise InvalidInputError(f"{name} must be 0 or more, got {array.min()}")
     return np.ascontiguousarray(array, dtype=np.int64)
@@ -55,3 +57,14 @@ def check_different(ids: NDArray[np.int64], name: str = "ids") -> None:
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
     if twice.size:
         raise InvalidInputError(f"{name} must be different, got {twice[0]} twice")
+
+
+def check_radius(radius: Any) -> float:
+    """A number of at least 0, ∞ included."""
+    number = isinstance(radius, int | float | np.integer | np.floating) and not isinstance(radius, bool)
+    if not number or math.isnan(radius) or radius < 0:
+        raise InvalidInputError(f"radius must be a number of at least 0, got {radius!r}")
+    try:
+        return float(radius)
+    except OverflowError:
+        return math.inf

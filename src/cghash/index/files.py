@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 LANES = 64  # codes in a block
 TABLES_VERSION = 1  # of the tables' layout; those of another are passed over, and built anew when they pay
 
-_CHANGED = "changed"
 _TABLES = "tables."  # what the names of the pruning tables' sections begin with
 _LONGEST_ABOUT = 1 << 20  # bytes
 _LARGEST = 2**63 - 1
@@ -69,7 +68,7 @@ def write_index(index: WeightedHammingIndex, path: Path, parent: str | None, kee
     """Write an index; the tables go along only where the positions stay as they are."""
     same = keep_removed or not index._ids.n_removed
     positions, ids = (None, index._ids) if same else index._ids.kept()
-    tables = _tables(index) if same else {}
+    tables = index._blocks.prepared() if same else {}
     about = About(
         n_bits=index.n_bits,
         n=ids.n,
@@ -93,24 +92,12 @@ def write_index(index: WeightedHammingIndex, path: Path, parent: str | None, kee
     return about
 
 
-def _tables(index: WeightedHammingIndex) -> dict[str, NDArray[Any]]:
-    """The tables, and which positions have had other codes since they were built."""
-    tables: dict[str, NDArray[Any]] = index._blocks.prepared()
-    return tables | {_CHANGED: np.unique(np.concatenate(index._changed))} if tables and index._changed else tables
-
-
 def _adopt(index: WeightedHammingIndex, tables: dict[str, NDArray[Any]]) -> None:
-    changed = tables.pop(_CHANGED, None)
     try:
         index._blocks.adopt(tables)
     except (KeyError, TypeError, RuntimeError) as error:  # a table is missing or of another kind
         raise FormatError(f"tables: {error!r}") from error
-    n, n_prepared = index._blocks.n_codes, index._blocks.info()["n_prepared"]
-    if not n or not 0 <= n_prepared <= n:
-        raise FormatError(f"tables must cover codes that are here, 1 to {n}, got {n_prepared}")
-    if changed is not None:
-        index._blocks.put(changed, index._blocks.get(changed))  # as the update did: no longer looked up in the tables
-        index._changed = [changed]
+    index._keep_within()
 
 
 def _text(about: About) -> Content:

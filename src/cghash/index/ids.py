@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InvalidInputError
+from .checks import LARGEST_ID, check_different
 
 Ints = NDArray[np.int64]
 Marks = NDArray[np.uint8]
@@ -102,19 +103,20 @@ class IdTable:
         if self.ascending:
             return _found(self._ids[: self.n], ids, None)
         if self._runs is None:
-            self._runs = _Runs()
-            self._runs.add(self._ids[: self.n], 0)
+            runs = _Runs()
+            runs.add(self._ids[: self.n], 0)
+            self._runs = runs  # whole: others may be looking
         return self._runs.find(ids)
 
     def new_ids(self, count: int, ids: Ints | None) -> Ints | None:
         """Check the ids of `count` new codes; None when row numbers go on."""
+        if not count:
+            return None
         if ids is None:
+            if self.next_id + count - 1 > LARGEST_ID:
+                raise InvalidInputError(f"ids must be given: those after {self.next_id - 1} would pass {LARGEST_ID}")
             return None if self._ids is None else np.arange(self.next_id, self.next_id + count)
-        if count > 1 and not np.all(ids[1:] > ids[:-1]):
-            ordered = np.sort(ids)
-            twice = ordered[1:][ordered[1:] == ordered[:-1]]
-            if twice.size:
-                raise InvalidInputError(f"ids must be different, got {twice[0]} twice")
+        check_different(ids)
         here = self.find(ids) >= 0
         if here.any():
             raise InvalidInputError(
@@ -124,8 +126,19 @@ class IdTable:
             return None
         return ids
 
+    def state(self) -> tuple[Any, ...]:
+        """What `restore` goes back to."""
+        return self.n, self.next_id, self.ascending, self._ids, self._removed, self.n_removed
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Undo what was appended since `state`."""
+        self.n, self.next_id, self.ascending, self._ids, self._removed, self.n_removed = state
+        self._runs = self._allowed = None
+
     def append(self, count: int, ids: Ints | None) -> None:
         """Add positions with ids that `new_ids` returned."""
+        if not count:
+            return
         end = self.n + count
         if ids is not None:
             self._append_ids(ids, end)
@@ -148,9 +161,14 @@ class IdTable:
     def remove(self, positions: Ints) -> None:
         if self._removed is None:
             self._removed = np.zeros(-(-self.n // 8), dtype=np.uint8)
-        np.bitwise_or.at(self._removed, positions >> 3, np.left_shift(1, positions & 7).astype(np.uint8))
-        self.n_removed += len(positions)
-        self._allowed = None
+        try:
+            np.bitwise_or.at(self._removed, positions >> 3, np.left_shift(1, positions & 7).astype(np.uint8))
+            self.n_removed += len(positions)
+        except BaseException:  # interrupted: what is marked is removed
+            self.n_removed = int(np.bitwise_count(self._removed).sum())
+            raise
+        finally:
+            self._allowed = None
 
     def kept(self) -> tuple[Ints, IdTable]:
         """Positions that are not removed, and the table of these alone."""

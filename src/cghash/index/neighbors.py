@@ -122,7 +122,8 @@ class HashNeighbors(BaseEstimator):  # type: ignore[misc]
         distances : (q,) arrays of float64, ascending; only if `return_distance`
         rows : (q,) arrays of int64 row numbers, ascending among equal distances
         """
-        offsets, distances, rows = self.index_.range_search(self._codes(X), radius)
+        codes = self._codes(X)
+        offsets, distances, rows = self.index_.range_search(codes, radius)
         if X is None:
             query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
             offsets = offsets - np.arange(len(offsets))  # one less for each: itself

@@ -17,7 +17,7 @@ from .. import _kernels
 from .._validation import check_jobs, check_whole
 from ..codes import check_weights, whole_weights
 from ..exceptions import InvalidInputError
-from .checks import MOST_BITS, check_codes, check_different, check_ids
+from .checks import LARGEST_ID, MOST_BITS, check_codes, check_different, check_ids, check_radius
 from .ids import IdTable
 from .locks import ReadWriteLock
 from .log import ADD, ADD_WITH_IDS, REMOVE, REWEIGHT, UNWEIGHT, UPDATE, Change, Log
@@ -30,7 +30,8 @@ Ints = NDArray[np.int64]
 
 _FEW = 64  # fewer than one position in so many: looked at one by one
 _LEAST_TO_PRUNE = 4096  # codes; below, a scan takes microseconds
-_TABLES_MEMORY = 4.0  # of the codes' own
+_MOST_MEMORY = 2**62
+_WITH_TABLES = 5.0  # times the codes' bytes: what codes and tables together may take
 _BUILD_SECONDS = 5e-7  # a code, to build the tables: what scans must have cost before they are built unasked
 
 
@@ -95,20 +96,28 @@ class WeightedHammingIndex:
             raise InvalidInputError(f"n_bits must be at most {MOST_BITS}, got {n_bits}")
         self.n_bits = int(n_bits)
         self.prune = bool(prune)
-        self.max_memory = None if max_memory is None else check_whole(max_memory, 0, "max_memory")
-        self.n_jobs = check_jobs(n_jobs)
-        self._threads = _kernels.n_threads(self.n_jobs)
+        self.max_memory = None if max_memory is None else min(check_whole(max_memory, 0, "max_memory"), _MOST_MEMORY)
+        self.n_jobs = n_jobs
         self._lock = ReadWriteLock()
         self._blocks = _kernels.CodeBlocks(self.n_bytes)
         self._ids = IdTable()
         self._set_weights(weights)
         self._scanned_seconds = 0.0  # since the tables were built
         self._refused = 0  # number of codes at which tables were found not to pay
-        self._changed: list[Ints] = []  # positions whose codes are not those of the tables
         self._log: Log | None = None
         self.file: dict[str, Any] = {}  # where it was loaded from: path, mapped, bytes, log_records
 
     # What is in it
+
+    @property
+    def n_jobs(self) -> int | None:
+        """Threads of a search; None and -1 are all cores."""
+        return self._n_jobs
+
+    @n_jobs.setter
+    def n_jobs(self, n_jobs: int | None) -> None:
+        self._n_jobs = check_jobs(n_jobs)
+        self._threads = _kernels.n_threads(self._n_jobs)
 
     @property
     def n_bytes(self) -> int:
@@ -134,9 +143,11 @@ class WeightedHammingIndex:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def __contains__(self, identity: int) -> bool:
+    def __contains__(self, identity: object) -> bool:
+        if not isinstance(identity, int | np.integer) or not 0 <= identity <= LARGEST_ID:
+            return False
         with self._lock.reading:
-            return bool(self._ids.find(check_ids([identity], "id"))[0] >= 0)
+            return bool(self._ids.find(np.array([identity], dtype=np.int64))[0] >= 0)
 
     def __repr__(self) -> str:
         kind = "unweighted" if self._weights is None else "weighted"
@@ -173,8 +184,19 @@ class WeightedHammingIndex:
         with self._lock.writing:
             fresh = self._ids.new_ids(len(packed), given)
             with self._recorded(ADD if fresh is None else ADD_WITH_IDS, packed, fresh):
-                self._blocks.append(packed)
-                self._ids.append(len(packed), fresh)
+                self._append(packed, fresh)
+            self._keep_within()
+
+    def _append(self, codes: Codes, ids: Ints | None) -> None:
+        """Codes and ids, or neither: Ctrl-C comes when the codes are there."""
+        before = self._ids.state()
+        try:
+            self._blocks.append(codes)
+            self._ids.append(len(codes), ids)
+        except BaseException:
+            self._blocks.truncate(before[0])
+            self._ids.restore(before)
+            raise
 
     def remove(self, ids: ArrayLike) -> None:
         """Remove items; an id that is not in the index is an error, and then nothing is removed."""
@@ -195,8 +217,6 @@ class WeightedHammingIndex:
             positions = self._positions(wanted)
             with self._recorded(UPDATE, packed, wanted):
                 self._blocks.put(positions, packed)
-                if self._blocks.info()["n_prepared"]:
-                    self._changed.append(positions)
 
     def reweight(self, weights: ArrayLike | None) -> None:
         """Search under other weights from now on; the codes stay."""
@@ -241,7 +261,9 @@ class WeightedHammingIndex:
             most = min(wanted, len(chosen))
             whole, ids = self._nearest(queries, most, chosen)
             unit = self._unit
-        self._maybe_prepare(time.perf_counter() - began)
+            paid = self._has_paid(time.perf_counter() - began)
+        if paid:
+            self._prepare_unasked()
         distances, ids = whole * unit, ids.view(np.int64)  # NumPy's own int64, which it prints without its name
         if most < wanted:
             missing = ((0, 0), (0, wanted - most))
@@ -267,18 +289,17 @@ class WeightedHammingIndex:
         ids : int64, ascending among equal distances
         """
         queries, _ = self._checked_queries(codes)
-        if not isinstance(radius, int | float | np.integer | np.floating) or math.isnan(radius) or radius < 0:
-            raise InvalidInputError(f"radius must be a number of at least 0, got {radius!r}")
+        limit = check_radius(radius)
         with self._lock.reading:
             chosen = self._chosen(filter)
-            limit = int(min(math.floor(min(float(radius) / self._unit, 2.0**53)), 2**53))
-            offsets, whole, ids = self._within(queries, limit, chosen)
+            whole_limit = math.floor(min(limit / self._unit, 2.0**53))
+            offsets, whole, ids = self._within(queries, whole_limit, chosen)
             return offsets.view(np.int64), whole * self._unit, ids.view(np.int64)
 
     def info(self) -> dict[str, Any]:
         """Sizes and memory: `code_bytes`, `id_bytes`, `prune_bytes` and `memory`, their sum."""
         with self._lock.reading:
-            found = self._blocks.info()
+            found = self._blocks.info() | {"n_prepared": self._blocks.n_prepared}
             about: dict[str, Any] = {"n_bits": self.n_bits, "n_codes": len(self), "n_removed": self._ids.n_removed}
             about |= {"weighted": self._weights is not None, "instruction_set": _kernels.instruction_set()}
             about |= found | {"id_bytes": self._ids.nbytes}
@@ -413,36 +434,46 @@ class WeightedHammingIndex:
 
     def _take_over(self, other: WeightedHammingIndex) -> None:
         """Hold the codes and ids of another index."""
-        self._blocks, self._ids, self._changed = other._blocks, other._ids, other._changed
+        self._blocks, self._ids = other._blocks, other._ids
         self._scanned_seconds, self._refused = 0.0, 0
 
     # Pruning
 
     def _prepare(self) -> None:
-        self._scanned_seconds, self._changed = 0.0, []
+        self._scanned_seconds, self._refused = 0.0, self._ids.n
         room = self._room()
         if not self.prune or self._ids.n < _LEAST_TO_PRUNE or room <= 0:
-            self._refused = self._ids.n
+            self._blocks.forget()
             return
-        pays = self._blocks.prepare(self._whole, self._ids.explicit, self._ids.allowed, room, False, self._threads)
-        self._refused = 0 if pays else self._ids.n
+        how = self._whole, self._ids.explicit, self._ids.allowed
+        if self._blocks.prepare(*how, room, False, self._threads):
+            self._refused = 0
 
     def _room(self) -> float:
-        """Bytes that tables may take."""
-        most = _TABLES_MEMORY * self._ids.n * self.n_bytes
-        if self.max_memory is None:
-            return most
-        return min(most, float(self.max_memory - self._blocks.info()["code_bytes"] - self._ids.nbytes))
+        """Bytes that tables may take, a bit for each code that may change set aside."""
+        held = int(self._blocks.info()["code_bytes"])
+        most = _WITH_TABLES * self._ids.n * self.n_bytes - held - self._ids.n / 4
+        return most if self.max_memory is None else min(most, float(self.max_memory - held - self._ids.nbytes))
 
-    def _maybe_prepare(self, seconds: float) -> None:
-        """Count a search's time towards building the tables; build them when it has paid for them."""
+    def _keep_within(self) -> None:
+        """Drop the tables when there is more than `max_memory`."""
+        if self.max_memory is not None and self._blocks.n_prepared:
+            found = self._blocks.info()
+            if found["code_bytes"] + found["prune_bytes"] + self._ids.nbytes > self.max_memory:
+                self._blocks.forget()
+
+    def _has_paid(self, seconds: float) -> bool:
+        """Count a search's time towards building the tables; whether it has paid for them."""
         n = self._ids.n
-        if not self.prune or n < max(_LEAST_TO_PRUNE, 2 * self._refused):
-            return
-        if 4 * self._blocks.info()["n_prepared"] > 3 * n:
-            return
+        if not self.prune or n < max(_LEAST_TO_PRUNE, 2 * self._refused) or 4 * self._blocks.n_prepared > 3 * n:
+            return False
         self._scanned_seconds += seconds
-        if self._scanned_seconds > _BUILD_SECONDS * n:
-            with self._lock.writing:
-                if self._scanned_seconds > _BUILD_SECONDS * n:  # no other thread was faster
+        return self._scanned_seconds > _BUILD_SECONDS * n
+
+    def _prepare_unasked(self) -> None:
+        with self._lock.writing:
+            if self._scanned_seconds > _BUILD_SECONDS * self._ids.n:  # no other thread was faster
+                try:
                     self._prepare()
+                except MemoryError:  # the search itself is answered
+                    self._blocks.forget()

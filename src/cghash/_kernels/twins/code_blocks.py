@@ -33,6 +33,11 @@ class CodeBlocks:
         return self._n
 
     @property
+    def n_prepared(self) -> int:
+        """How many codes, from the first on, what `prepare` built covers."""
+        return 0
+
+    @property
     def n_bytes(self) -> int:
         return self._codes.shape[1]
 
@@ -45,6 +50,12 @@ class CodeBlocks:
             self._codes = room
         self._codes[self._n : end] = codes
         self._n = end
+
+    def truncate(self, n_codes: int) -> None:
+        """Keep the first so many codes."""
+        if not 0 <= n_codes <= self._n:
+            raise ValueError("n_codes must be at most what is there")
+        self._n = n_codes
 
     def attach(self, blocks: Codes, n_codes: int) -> None:
         """Take over n codes from blocks as `chunks` gives them; only where there are none yet. May be written to."""
@@ -153,7 +164,7 @@ class CodeBlocks:
 
     def info(self) -> dict[str, Any]:
         """Bytes of codes and of what `prepare` built."""
-        return {"code_bytes": self._codes.nbytes, "prune_bytes": 0, "n_prepared": 0}
+        return {"code_bytes": self._codes.nbytes, "prune_bytes": 0}
 
     def _ranked(self, query: Codes, weights: Ints, ids: Ints | None, allowed: Any) -> tuple[Ints, Ints]:
         """All allowed codes, by (distance, id)."""
