@@ -66,7 +66,8 @@ bool CodeIndex::prepare(const Request& request, double most_bytes, bool always) 
     tables_ = build_tables(codes_, lookups, request.ids, request.allowed, most_bytes, request.n_threads);
     if (!tables_) return false;
     const auto found = weighted(request);
-    const auto pays = [&](std::int64_t n) { return found->pruner->budget(10, n, request.n_threads) > 0; };
+    // tables take memory: they must save a good deal
+    const auto pays = [&](std::int64_t n) { return found->pruner->budget(10, n, request.n_threads, 0.3) > 0; };
     always_ = always;
     if (always || pays(1) || pays(100)) return true;
     forget();

@@ -388,11 +388,11 @@ double Pruner::scan_cost(std::int64_t n_queries, int n_threads) const {
     return n_queries == 1 ? cost / n_threads : cost;  // a single query is scanned by all threads, and pruned by one
 }
 
-double Pruner::budget(std::int64_t k, std::int64_t n_queries, int n_threads) const {
+double Pruner::budget(std::int64_t k, std::int64_t n_queries, int n_threads, double saved) const {
     const double scan = scan_cost(n_queries, n_threads);
     const auto& samples = samples_[k <= 30 ? 0 : 1];
     const double harder = k <= 100 ? 1.0 : static_cast<double>(k) / 100.0;  // at most: work grows slower than k
-    double best = 0, least = 0.95 * scan;  // the mean cost of a query under the best budget so far
+    double best = 0, least = (1 - saved) * scan;  // the mean cost of a query under the best budget so far
     for (const double budget : samples) {
         if (!(budget * harder < 2 * scan)) continue;
         double sum = 0;

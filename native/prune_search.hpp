@@ -39,8 +39,9 @@ class Pruner {
                 bool together, Reservoir& nearest, double& spent) const;
     // Whether a query is worth two threads.
     bool takes_long(std::int64_t k) const;
-    // How much a query may spend on pruning before it is scanned instead; 0 where pruning does not pay.
-    double budget(std::int64_t k, std::int64_t n_queries, int n_threads) const;
+    // How much a query may spend on pruning before it is scanned instead; 0 where this would not save a share of the
+    // scan's cost.
+    double budget(std::int64_t k, std::int64_t n_queries, int n_threads, double saved = 0.05) const;
     // What became of budgets, so that they are not given in vain; single queries and batches are counted apart.
     void note(std::int64_t n_queries, bool finished) const;
     bool worth_a_try(std::int64_t n_queries) const;

@@ -21,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # FAISS's threads would go on spinning into the next method's turn
 import faiss
 import numpy as np
 
