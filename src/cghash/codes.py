@@ -97,8 +97,8 @@ def weighted_hamming(queries: ArrayLike, database: ArrayLike, weights: ArrayLike
 def whole_weights(weights: ArrayLike, n_bits: int) -> tuple[NDArray[np.int64], float]:
     """Weights as whole multiples of a unit, a power of two, such that every sum of them is exact in float64.
 
-    The unit is 2⁻⁵² of the total weight, itself rounded up to a power of two: what is rounded off is less than
-    a float64 sum of all weights would lose.
+    The unit is 2⁻⁵² of the total weight, itself rounded up to a power of two. Rounding off half of it is what float64
+    does to a sum of all weights; a weight 10¹² times smaller than the total keeps about 12 bits.
 
     Parameters
     ----------
