@@ -179,7 +179,7 @@ def clustered(rng, n):
 def test_tables_that_may_not_be_built_any_more_are_not_saved_either(tmp_path):
     rng = np.random.default_rng(0)
     index = WeightedHammingIndex(64, rng.random(64))
-    index.add(clustered(rng, 20_000))
+    index.add(clustered(rng, 200_000))
     queries = index.reconstruct(np.arange(50))
     index.prepare()
     index.update(queries ^ 255, np.arange(50))
@@ -197,7 +197,7 @@ def test_tables_that_may_not_be_built_any_more_are_not_saved_either(tmp_path):
 def test_codes_that_changed_after_the_tables_were_built_are_found(tmp_path, mapped):
     rng = np.random.default_rng(0)
     index = WeightedHammingIndex(64, rng.random(64))
-    index.add(clustered(rng, 20_000))
+    index.add(clustered(rng, 200_000))
     queries = index.reconstruct(np.arange(50))
     index.prepare()
     index.update(queries ^ 255, np.arange(50))
@@ -206,7 +206,7 @@ def test_codes_that_changed_after_the_tables_were_built_are_found(tmp_path, mapp
     for path in (tmp_path / "i", tmp_path / "j"):
         index.save(path)
         index = WeightedHammingIndex.load(path, mapped)
-        assert index.info()["n_prepared"] == (20_000 if _kernels.native is _kernels._chosen else 0)
+        assert index.info()["n_prepared"] == (200_000 if _kernels.native is _kernels._chosen else 0)
         lean = WeightedHammingIndex(64, index.weights, prune=False)
         lean.add(index.reconstruct(index.ids), index.ids)
         for found, expected in zip(index.search(queries, 9), lean.search(queries, 9), strict=True):
