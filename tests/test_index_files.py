@@ -176,13 +176,19 @@ def clustered(rng, n):
     return rng.integers(0, 256, (50, 8), dtype=np.uint8)[rng.integers(0, 50, n)] ^ (rng.random((n, 8)) < 0.1)
 
 
-def test_tables_that_may_not_be_built_any_more_are_not_saved_either(tmp_path):
+def an_index_that_changed_after_its_tables():
+    """The index, and the codes that its first fifty items had."""
     rng = np.random.default_rng(0)
     index = WeightedHammingIndex(64, rng.random(64))
     index.add(clustered(rng, 200_000))
     queries = index.reconstruct(np.arange(50))
     index.prepare()
     index.update(queries ^ 255, np.arange(50))
+    return index, queries
+
+
+def test_tables_that_may_not_be_built_any_more_are_not_saved_either(tmp_path):
+    index, queries = an_index_that_changed_after_its_tables()
     index.prune = False
     index.prepare()
     index.save(tmp_path / "i")
@@ -195,12 +201,7 @@ def test_tables_that_may_not_be_built_any_more_are_not_saved_either(tmp_path):
 @pytest.mark.native
 @pytest.mark.parametrize("mapped", [True, False])
 def test_codes_that_changed_after_the_tables_were_built_are_found(tmp_path, mapped):
-    rng = np.random.default_rng(0)
-    index = WeightedHammingIndex(64, rng.random(64))
-    index.add(clustered(rng, 200_000))
-    queries = index.reconstruct(np.arange(50))
-    index.prepare()
-    index.update(queries ^ 255, np.arange(50))
+    index, queries = an_index_that_changed_after_its_tables()
     index.add(queries[:7] ^ 1)
     index.remove([60, 61])
     for path in (tmp_path / "i", tmp_path / "j"):
