@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
@@ -19,9 +18,8 @@ from . import _validation as check
 from ._kernels import n_threads
 from ._progress import FitProgress
 from .checkpoints import Checkpoint, fingerprint_of
-from .codes import pack
+from .estimator import MOST_BITS, CodeEstimator
 from .exceptions import FewerBitsWarning, InvalidInputError
-from .index import WeightedHammingIndex
 from .learning import supervision
 from .learning.column_generation import ColumnGeneration, Problem, State
 from .learning.columns import Columns
@@ -32,11 +30,10 @@ from .learning.result import FitResult
 from .learning.triplets import TripletSet, from_rows
 
 METHODS = ("refined", "paper")
-MOST_BITS = 65536
 DEFAULT_C = {"l1": 1e-2, "linf": 0.1}
 
 
-class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class CGHash(CodeEstimator):
     """Learn binary codes from relative comparisons, by column generation.
 
     Parameters
@@ -172,10 +169,6 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         check_is_fitted(self)
         return self.functions_.bits(self._validated(X, reset=False), n_threads(self.n_jobs)).astype(np.uint8)
 
-    def encode(self, X: Any) -> NDArray[np.uint8]:
-        """The packed codes of items (n, bytes), eight bits to a byte, little-endian."""
-        return pack(self.transform(X))
-
     def score(self, X: Any, y: Any = None, *, triplets: Any = None, triplet_weights: Any = None) -> float:
         """Share of triplets over X that the learned distance satisfies; triplets as in `fit`."""
         check_is_fitted(self)
@@ -200,20 +193,6 @@ class CGHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             values |= {"status": "n_bits", "final_violation": float("nan")}
         shorter._keep(State(self.functions_.head(m), self.weights_path_[:m], columns), FitResult(**values), quiet=True)
         return shorter
-
-    def build_index(self, X: Any, ids: Any = None, **options: Any) -> WeightedHammingIndex:
-        """An index of the codes of items, under the learned weights.
-
-        Parameters
-        ----------
-        X : (n, d) items
-        ids : (n,) int64, optional; default: row numbers
-        options : as for `WeightedHammingIndex`
-        """
-        check_is_fitted(self)
-        index = WeightedHammingIndex(self.n_bits_, self.weights_, **({"n_jobs": self.n_jobs} | options))
-        index.add(self.encode(X), ids)
-        return index
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that loads without unpickling anything."""

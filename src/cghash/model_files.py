@@ -24,7 +24,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     arrays = {f"functions.{name}": array for name, array in model.functions_.arrays().items()}
     arrays["weights"] = np.concatenate(model.weights_path_)
     about = {
-        "parameters": _plain_parameters(model),
+        "parameters": plain_parameters(model),
         "family": model.functions_.family,
         "n_features_in": int(model.n_features_in_),
         "feature_names_in": [str(name) for name in getattr(model, "feature_names_in_", [])],
@@ -40,15 +40,11 @@ def load_model(cls: type, path: str | os.PathLike[str]) -> Any:
         model = cls(**about["parameters"])
         inside = {name.removeprefix("functions."): a for name, a in arrays.items() if name.startswith("functions.")}
         functions = functions_class(about["family"]).from_arrays(inside)
-        model.n_features_in_ = int(about["n_features_in"])
-        if about["feature_names_in"]:
-            model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
+        name_features(model, about)
         result = FitResult.from_dict(about["result"])
         weights = weights_path(arrays["weights"], len(functions))
         if not functions.takes(model.n_features_in_):
             raise FormatError(f"its functions do not take items of {model.n_features_in_} features")
-        if len(about["feature_names_in"]) not in (0, model.n_features_in_):
-            raise FormatError(f"it names {len(about['feature_names_in'])} of its {model.n_features_in_} features")
         if len(result.columns) != len(functions) or result.status not in STATUSES:
             raise FormatError("its result is of another fit")
         model._keep(State(functions, weights, result.columns), result, quiet=True)
@@ -57,7 +53,17 @@ def load_model(cls: type, path: str | os.PathLike[str]) -> Any:
     return model
 
 
-def _plain_parameters(model: Any) -> dict[str, Any]:
+def name_features(model: Any, about: dict[str, Any]) -> None:
+    """Give a loaded model the number of its features, and their names where it had them."""
+    names = about["feature_names_in"]
+    model.n_features_in_ = int(about["n_features_in"])
+    if len(names) not in (0, model.n_features_in_):
+        raise FormatError(f"it names {len(names)} of its {model.n_features_in_} features")
+    if names:
+        model.feature_names_in_ = np.array(names, dtype=object)
+
+
+def plain_parameters(model: Any) -> dict[str, Any]:
     """The constructor's parameters that JSON can hold; others fall back to defaults, a tree to its family, and warn."""
     plain = {}
     for name, value in model.get_params(deep=False).items():

@@ -1,0 +1,64 @@
+"""What every estimator of codes has: `encode`, distances to codes, an index of codes, and a file."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .codes import pack, unpack, weighted_hamming
+from .index import WeightedHammingIndex
+
+MOST_BITS = 65536
+
+
+class CodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """An estimator whose `transform` gives bits; its distance is the weighted Hamming distance under `weights_`."""
+
+    n_bits_: int
+    weights_: NDArray[np.float64]  # (n_bits_,)
+
+    @abstractmethod
+    def transform(self, X: Any) -> NDArray[np.uint8]:
+        """The bits (n, `n_bits_`) of items, as 0 and 1."""
+
+    @abstractmethod
+    def truncate(self, m: int) -> Self:
+        """The model of the first m bits."""
+
+    def encode(self, X: Any) -> NDArray[np.uint8]:
+        """The packed codes of items (n, bytes), eight bits to a byte, little-endian."""
+        return pack(self.transform(X))
+
+    def distances(self, X: Any, codes: Any) -> NDArray[np.float64]:
+        """Distances (q, n) of items X (q, d), as queries, to packed codes (n, bytes)."""
+        return weighted_hamming(self.transform(X), unpack(codes, self.n_bits_), self.weights_)
+
+    def build_index(self, X: Any, ids: Any = None, **options: Any) -> WeightedHammingIndex:
+        """An index of the codes of items, under the learned weights.
+
+        Parameters
+        ----------
+        X : (n, d) items
+        ids : (n,) int64, optional; default: row numbers
+        options : as for `WeightedHammingIndex`
+        """
+        check_is_fitted(self)
+        options = {"n_jobs": getattr(self, "n_jobs", None)} | options
+        index = WeightedHammingIndex(self.n_bits_, self.weights_, **options)
+        index.add(self.encode(X), ids)
+        return index
+
+    @abstractmethod
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that loads without unpickling anything."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model that `save` wrote."""

@@ -1,0 +1,132 @@
+"""What the peers share: the face of CGHash, labels as they need them, and model files."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from abc import abstractmethod
+from copy import copy
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import _validation as check
+from ..estimator import MOST_BITS, CodeEstimator
+from ..exceptions import FewerBitsWarning, InvalidInputError
+from ..learning.supervision import check_learnable, relevance_of
+
+Floats = NDArray[np.float64]
+Bits = NDArray[np.bool_]
+
+
+class Peer(CodeEstimator):
+    """A method to compare CGHash with; its learned attributes are arrays, numbers and strings.
+
+    A subclass gives `__init__`, which only stores, `_learn` and `_bits`, and `_check` where it has parameters.
+    """
+
+    supervision: ClassVar[str] = "none"  # what it does with labels: "none", "optional" or "required"
+    prefixes: ClassVar[bool] = False  # whether a fit of m bits gives the first m bits of a longer fit
+    hamming: ClassVar[bool] = True  # whether its distance is the weighted Hamming distance
+
+    n_bits: int
+    random_state: Any
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the hash functions.
+
+        Parameters
+        ----------
+        X : (n, d) items
+        y : (n,) labels or (n, L) multi-label indicator matrix, where the method uses them
+        """
+        if check.check_whole(self.n_bits, 1, "n_bits") > MOST_BITS:
+            raise InvalidInputError(f"n_bits must be at most {MOST_BITS}, got {self.n_bits}")
+        self._check()
+        if y is None and self.supervision == "required":
+            # scikit-learn's words for it, which its own checks look for
+            raise InvalidInputError(f"{type(self).__name__} learns from labels: requires y to be passed, got y=None")
+        X = validate_data(self, X, reset=True, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        check.check_size(X)
+        labels = None if y is None or self.supervision == "none" else self._labels(y, len(X))
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.n_bits_ = self._n_features_out = self._learn(X, labels, np.random.default_rng(seed))
+        if self.n_bits_ < self.n_bits:
+            warnings.warn(
+                f"{type(self).__name__} learned {self.n_bits_} bits of the {self.n_bits} asked for: "
+                "the items allow no more",
+                FewerBitsWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.uint8]:
+        """The bits (n, `n_bits_`) of items, as 0 and 1."""
+        check_is_fitted(self)
+        items = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return np.ascontiguousarray(self._bits(items)[:, : self.n_bits_]).astype(np.uint8)
+
+    @property
+    def weights_(self) -> Floats:  # type: ignore[override]
+        """(`n_bits_`,) the weight of each bit in the distance: 1, unless the method learns them."""
+        return np.ones(self.n_bits_)
+
+    def truncate(self, m: int) -> Self:
+        """The model of the first m bits, where a shorter fit gives just these."""
+        check_is_fitted(self)
+        if not self.prefixes:
+            raise InvalidInputError(f"{type(self).__name__} learns its bits together: fit it with n_bits={m} instead")
+        if check.check_whole(m, 1, "m") > self.n_bits_:
+            raise InvalidInputError(f"m must be at most n_bits_ = {self.n_bits_}, got {m}")
+        shorter = copy(self)
+        shorter.n_bits_ = shorter._n_features_out = m
+        return shorter
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that loads without unpickling anything."""
+        from .files import save_peer
+
+        check_is_fitted(self)
+        save_peer(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model that `save` wrote."""
+        from .files import load_peer
+
+        return load_peer(cls, path)
+
+    # What a method gives
+
+    @abstractmethod
+    def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
+        """Set the learned attributes from items (n, d) and labels, and say how many bits came out.
+
+        `labels` is None, class numbers (n,) from 0, or a dense indicator matrix (n, L) of int8.
+        """
+
+    @abstractmethod
+    def _bits(self, X: Any) -> Bits:
+        """The bits (n, at least `n_bits_`) of items."""
+
+    def _check(self) -> None:
+        """Say what is wrong with the parameters; `n_bits` is checked already."""
+
+    def _labels(self, y: Any, n: int) -> Any:
+        labels = relevance_of(y)
+        if labels.shape[0] != n:
+            raise InvalidInputError(f"y must have one entry for each of {n} items, got {labels.shape[0]}")
+        check_learnable(labels)
+        return labels.toarray() if hasattr(labels, "toarray") else labels
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_bits_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.supervision == "required"
+        tags.transformer_tags.preserves_dtype = []
+        return tags

@@ -1,0 +1,65 @@
+"""Fitted peers as files (storage.py): parameters, and the learned attributes by their names."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .. import storage
+from ..exceptions import FormatError
+from ..model_files import name_features, plain_parameters
+
+KIND, VERSION = "cghash-peer", 1
+P = TypeVar("P")
+
+
+def save_peer(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted peer."""
+    learned = {name: value for name, value in vars(model).items() if name.endswith("_") and name not in _APART}
+    arrays = {name: value for name, value in learned.items() if isinstance(value, np.ndarray)}
+    plain = {name: getattr(value, "item", lambda v=value: v)() for name, value in learned.items() if name not in arrays}
+    about = {
+        "peer": type(model).__name__,
+        "parameters": plain_parameters(model),
+        "state": plain,
+        "n_features_in": int(model.n_features_in_),
+        "feature_names_in": [str(name) for name in getattr(model, "feature_names_in_", [])],
+    }
+    storage.save(path, KIND, VERSION, arrays, about)
+
+
+_APART = ("n_features_in_", "feature_names_in_")
+
+
+def load_peer(cls: type[P], path: str | os.PathLike[str]) -> P:
+    """Read a fitted peer of this class; FormatError when the file is not one."""
+    arrays, about = storage.load(path, KIND, VERSION)
+    if about.get("peer") != cls.__name__:
+        raise FormatError(f"{path} must be a model of {cls.__name__}, got one of {about.get('peer')!r}")
+    try:
+        model: Any = cls(**about["parameters"])
+        for name, value in (*arrays.items(), *about["state"].items()):
+            if not name.endswith("_") or name.startswith("_") or hasattr(cls, name):
+                raise FormatError(f"{name} is not a learned attribute")
+            setattr(model, name, value)
+        name_features(model, about)
+        model._n_features_out = model.n_bits_
+        _try_out(model)
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError, MemoryError) as error:
+        raise FormatError(f"{path} is a model of {cls.__name__}, but its parts do not fit together: {error}") from error
+    return model  # type: ignore[no-any-return]
+
+
+def _try_out(model: Any) -> None:
+    """Encode one item: arrays that do not fit together say so here, and not at the first query."""
+    item = np.zeros((1, model.n_features_in_))
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        bits = model._bits(item)
+    if not isinstance(model.n_bits_, int) or not 1 <= model.n_bits_ <= bits.shape[1] or bits.shape[0] != 1:
+        raise FormatError(f"it gives {bits.shape[1]} bits where {model.n_bits_!r} are said")
+    if model.weights_.shape != (model.n_bits_,):
+        raise FormatError(f"it has weights of shape {model.weights_.shape} for {model.n_bits_} bits")
