@@ -28,6 +28,7 @@ from cghash.learning.families import FAMILIES
 from cghash.learning.losses import LOSSES
 from cghash.learning.regularizers import REGULARIZERS
 from cghash.learning.supervision import SAMPLINGS
+from cghash.peers import LSH
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:300], y[:300]
@@ -502,3 +503,17 @@ def test_help_is_quick():
     began = time.perf_counter()
     assert bash("--help").returncode == 0
     print(f"cghash --help: {time.perf_counter() - began:.2f} s")
+
+
+def test_commands_take_the_model_of_a_peer(tmp_path):
+    """encode, evaluate and info ask the file whose model it is."""
+    model, items, labels = (str(tmp_path / name) for name in ("lsh.cghash", "items.npy", "labels.npy"))
+    LSH(16, random_state=0).fit(X).save(model)
+    np.save(items, X)
+    np.save(labels, y)
+    assert run("info", model).stdout.count("model of LSH") == 1
+    assert json.loads(run("info", model, "--json").stdout)["method"] == "LSH"
+    run("encode", model, items, "-o", str(tmp_path / "codes.npy"))
+    assert np.array_equal(np.load(tmp_path / "codes.npy"), LSH(16, random_state=0).fit(X).encode(X))
+    measured = json.loads(run("evaluate", model, items, "--labels", labels, "--n-bits", "8,16", "--json").stdout)
+    assert [row["n_bits"] for row in measured["results"]] == [8, 16]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .index import HashNeighborsClassifier as HashNeighborsClassifier
     from .index import WeightedHammingIndex as WeightedHammingIndex
     from .learning.result import FitResult as FitResult
+    from .models import load as load
 
 __version__ = "0.1.0"
 
@@ -20,8 +21,17 @@ _HOMES = {
     "HashNeighbors": ".index.neighbors",
     "HashNeighborsClassifier": ".index.neighbors",
     "WeightedHammingIndex": ".index",
+    "load": ".models",
 }
-__all__ = ["CGHash", "FitResult", "HashNeighbors", "HashNeighborsClassifier", "WeightedHammingIndex", "__version__"]
+__all__ = [
+    "CGHash",
+    "FitResult",
+    "HashNeighbors",
+    "HashNeighborsClassifier",
+    "WeightedHammingIndex",
+    "__version__",
+    "load",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -28,6 +28,10 @@ class CodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """The bits (n, `n_bits_`) of items, as 0 and 1."""
 
     @abstractmethod
+    def score(self, X: Any, y: Any = None, *, triplets: Any = None, triplet_weights: Any = None) -> float:
+        """Share of triplets over X that the learned distance satisfies."""
+
+    @abstractmethod
     def truncate(self, m: int) -> Self:
         """The model of the first m bits."""
 

@@ -11,7 +11,7 @@ import click
 from ._data import Labelled, check_standard_input, feature_names, load_model, say_ignored
 
 if TYPE_CHECKING:
-    from ..hasher import CGHash
+    from ..estimator import CodeEstimator
     from ..reading import Items
 
 _ROWS = 1 << 20  # codes at a time
@@ -32,7 +32,7 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def model_of_bits(path: str, n_bits: int | None) -> CGHash:
+def model_of_bits(path: str, n_bits: int | None) -> CodeEstimator:
     """A model, or its first bits."""
     model = load_model(path)
     if n_bits is None or n_bits == model.n_bits_:
@@ -93,7 +93,7 @@ class Source:
         blocks = (packed[first : first + _ROWS] for first in range(0, len(packed), _ROWS))
         return self._coded(n_bits, model, read, blocks)
 
-    def _coded(self, n_bits: int, model: CGHash | None, read: Items, blocks: Iterator[Any]) -> Coded:
+    def _coded(self, n_bits: int, model: CodeEstimator | None, read: Items, blocks: Iterator[Any]) -> Coded:
         weights = None if model is None else model.weights_
         return Coded(n_bits, weights, len(read.X), self._ids(read), blocks)
 
@@ -138,7 +138,7 @@ def looks_packed(read: Items, n_bits: int) -> bool:
     return X.dtype == np.uint8 or (read.names is not None and bool(np.all((X >= 0) & (X < 256) & (np.floor(X) == X))))
 
 
-def encoded(model: CGHash, X: Any, quiet: bool) -> Iterator[Any]:
+def encoded(model: CodeEstimator, X: Any, quiet: bool) -> Iterator[Any]:
     """The codes of items, block by block."""
     from .encode import code_blocks
 

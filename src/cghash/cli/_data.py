@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from ..hasher import CGHash
+    from ..estimator import CodeEstimator
     from ..reading import Items
 
 
@@ -44,24 +44,33 @@ def check_standard_input(**paths: str | None) -> None:
         raise click.UsageError(f"standard input can be read only once, got '-' for {' and '.join(said)}")
 
 
-def load_model(path: str) -> CGHash:
-    """The model of a file; `X does not have valid feature names` is no news to who reads columns by name."""
+def load_model(path: str, ranks: bool = True) -> CodeEstimator:
+    """The model of a file; one that `ranks` has the Hamming distance.
+
+    `X does not have valid feature names` is no news to who reads columns by name.
+    """
     import warnings
 
-    from ..hasher import CGHash
+    from ..models import load
 
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
-    return CGHash.load(path)
+    model = load(path)
+    if ranks and not getattr(model, "hamming", True):
+        kind = type(model).__name__
+        raise click.UsageError(
+            f"{path} is a model of {kind}, whose codes have no Hamming distance: search them in FAISS"
+        )
+    return model
 
 
-def truncated(model: CGHash, n_bits: int) -> CGHash:
+def truncated(model: CodeEstimator, n_bits: int) -> CodeEstimator:
     """The model's first bits."""
     if not 1 <= n_bits <= model.n_bits_:
         raise click.UsageError(f"--n-bits must be from 1 to {model.n_bits_}, the bits of the model, got {n_bits}")
     return model.truncate(n_bits)
 
 
-def feature_names(model: CGHash) -> list[str] | None:
+def feature_names(model: CodeEstimator) -> list[str] | None:
     """The names of the columns that a model was fitted on, where it knows them."""
     return list(getattr(model, "feature_names_in_", [])) or None
 

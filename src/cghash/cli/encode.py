@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..hasher import CGHash
+    from ..estimator import CodeEstimator
 
     Codes = NDArray[np.uint8]
 
@@ -70,7 +70,7 @@ def encode(
     """
     kind = kind or _FORMATS.get(Path(output).suffix.lower(), "hex")
     _check_output(output, kind, bits)
-    hasher = load_model(model)
+    hasher = load_model(model, ranks=False)
     if n_bits is not None:
         hasher = truncated(hasher, n_bits)
     read = Labelled(items, None, label_column, id_column).read(feature_names(hasher))
@@ -98,7 +98,7 @@ def opened(output: str) -> AbstractContextManager[BinaryIO]:
     return written_atomically(output)
 
 
-def code_blocks(model: CGHash, X: Any, bits: bool, quiet: bool) -> Iterator[Codes]:
+def code_blocks(model: CodeEstimator, X: Any, bits: bool, quiet: bool) -> Iterator[Codes]:
     """Codes or bits of items, some rows at a time."""
     from rich.console import Console
     from rich.progress import track

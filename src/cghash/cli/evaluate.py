@@ -21,7 +21,7 @@ from ._options import (
 from ._tables import finite, show_table
 
 if TYPE_CHECKING:
-    from ..hasher import CGHash
+    from ..estimator import CodeEstimator
     from ..reading import Items
 
 
@@ -36,7 +36,7 @@ class _Ranked:
     top: int
     k: int
 
-    def criteria(self, model: CGHash) -> dict[str, float]:
+    def criteria(self, model: CodeEstimator) -> dict[str, float]:
         from ..exceptions import InvalidInputError
         from ..lab.criteria import evaluate
 
@@ -129,13 +129,15 @@ def evaluate(
     _show(model, ranked, [_measured(short, ranked, read, comparisons) for short in shorter], as_json)
 
 
-def _ranked(model: CGHash, items: Items, database: Items | None, split: tuple[float, int], top: int, k: int) -> _Ranked:
+def _ranked(
+    model: CodeEstimator, items: Items, database: Items | None, split: tuple[float, int], top: int, k: int
+) -> _Ranked:
     if database is None:
         return _split(model, items, *split, top, k)
     return _asked_of(model, items, database, top, k)
 
 
-def _asked_of(model: CGHash, queries: Items, database: Items, top: int, k: int) -> _Ranked:
+def _asked_of(model: CodeEstimator, queries: Items, database: Items, top: int, k: int) -> _Ranked:
     from ..reading import alike_labels
 
     if database.labels is None:
@@ -146,7 +148,7 @@ def _asked_of(model: CGHash, queries: Items, database: Items, top: int, k: int) 
     return _Ranked(*bits, ours, theirs, min(top, len(theirs)), min(k, len(theirs)))
 
 
-def _split(model: CGHash, items: Items, share: float, seed: int, top: int, k: int) -> _Ranked:
+def _split(model: CodeEstimator, items: Items, share: float, seed: int, top: int, k: int) -> _Ranked:
     """Queries and database from one set of items, each class (if an item has one) by the same share."""
     import numpy as np
 
@@ -178,7 +180,9 @@ def _comparisons(triplets: str | None, items: Items) -> dict[str, Any]:
     return {"triplets": rows, "triplet_weights": weights}
 
 
-def _measured(model: CGHash, ranked: _Ranked | None, items: Items, comparisons: dict[str, Any]) -> dict[str, Any]:
+def _measured(
+    model: CodeEstimator, ranked: _Ranked | None, items: Items, comparisons: dict[str, Any]
+) -> dict[str, Any]:
     measured: dict[str, Any] = {"n_bits": model.n_bits_}
     if ranked is not None:
         measured |= ranked.criteria(model)

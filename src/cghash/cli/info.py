@@ -28,22 +28,26 @@ def info(model: str, as_json: bool) -> None:
     """
     from .. import checkpoints, storage
     from ..index.sections import is_section_file
+    from ..peers import files as peer_files
 
     if is_section_file(model):
         from .index.info import show_index
 
         show_index(model, as_json)
         return
-    checkpoint = storage.kind_of(model) == checkpoints.KIND
-    facts = _of_checkpoint(model) if checkpoint else _of_model(model)
+    kind = storage.kind_of(model)
+    if kind == peer_files.KIND:
+        facts, rows = _of_peer(model), _peer_for_people
+    else:
+        facts, rows = (_of_checkpoint if kind == checkpoints.KIND else _of_model)(model), _for_people
     if as_json:
         click.echo(json.dumps(finite(facts), indent=2, allow_nan=False))
     else:
-        show_facts(model, _for_people(facts))
+        show_facts(model, rows(facts))
 
 
 def _of_model(path: str) -> dict[str, Any]:
-    model = load_model(path)
+    model: Any = load_model(path)
     result = model.result_
     facts = _facts("model", model.functions_.family, model.weights_, result.columns)
     facts["n_features"] = model.n_features_in_
@@ -52,6 +56,28 @@ def _of_model(path: str) -> dict[str, Any]:
     told = ("status", "message", "exact", "loss", "regularizer", "n_triplets", "n_pairs", "final_violation", "seconds")
     facts["result"] = {name: getattr(result, name) for name in told} | facts["result"]
     return facts
+
+
+def _of_peer(path: str) -> dict[str, Any]:
+    model: Any = load_model(path, ranks=False)
+    return {
+        "kind": "peer",
+        "method": type(model).__name__,
+        "n_bits": model.n_bits_,
+        "bytes_per_code": -(-model.n_bits_ // 8),
+        "n_features": model.n_features_in_,
+        "feature_names": list(getattr(model, "feature_names_in_", [])) or None,
+        "parameters": model.get_params(deep=False),
+    }
+
+
+def _peer_for_people(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("kind", f"model of {facts['method']}"),
+        ("features", str(facts["n_features"]) + _named(facts["feature_names"])),
+        ("bits", f"{facts['n_bits']} ({facts['bytes_per_code']} bytes a code)"),
+        ("parameters", ", ".join(f"{k}={v}" for k, v in facts["parameters"].items())),
+    ]
 
 
 def _of_checkpoint(path: str) -> dict[str, Any]:

@@ -85,6 +85,16 @@ class Peer(CodeEstimator):
         shorter.n_bits_ = shorter._n_features_out = m
         return shorter
 
+    def score(self, X: Any, y: Any = None, *, triplets: Any, triplet_weights: Any = None) -> float:
+        """Share of triplets (t, 3) of row numbers of X that the distance satisfies; y is not looked at."""
+        bits = self.transform(X).astype(bool)
+        rows = check.check_rows(triplets, 3, len(bits), "triplets", "anchor, near, far")
+        shares = np.ones(len(rows)) if triplet_weights is None else triplet_weights
+        shares = check.check_weights(shares, len(rows), "triplet_weights")
+        anchor, near, far = (bits[column] for column in rows.T)
+        satisfied = (anchor ^ far) @ self.weights_ > (anchor ^ near) @ self.weights_
+        return float(satisfied @ shares / shares.sum())
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that loads without unpickling anything."""
         from .files import save_peer
