@@ -7,6 +7,11 @@ from typing import Any
 
 _HOMES = {  # name: module; each file cites its paper
     "LSH": "lsh",
+    "LSI": "lsi",
+    "SPH": "sph",
+    "ITQ": "itq",
+    "PCAH": "pcah",
+    "SignBits": "signbits",
 }
 __all__ = ["PEERS", *sorted(_HOMES)]
 

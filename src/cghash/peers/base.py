@@ -16,10 +16,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _validation as check
 from ..estimator import MOST_BITS, CodeEstimator
 from ..exceptions import FewerBitsWarning, InvalidInputError
-from ..learning.supervision import check_learnable, relevance_of
+from ..learning.supervision import check_learnable, draw, relevance_of
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.bool_]
+
+_DRAWN = 10  # triplets an item that `score` draws
 
 
 class Peer(CodeEstimator):
@@ -33,7 +35,8 @@ class Peer(CodeEstimator):
     hamming: ClassVar[bool] = True  # whether its distance is the weighted Hamming distance
 
     n_bits: int
-    random_state: Any
+    random_state: Any = None  # a parameter where a method draws
+    fewer_because: ClassVar[str] = "the items allow no more"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the hash functions.
@@ -55,12 +58,8 @@ class Peer(CodeEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.n_bits_ = self._n_features_out = self._learn(X, labels, np.random.default_rng(seed))
         if self.n_bits_ < self.n_bits:
-            warnings.warn(
-                f"{type(self).__name__} learned {self.n_bits_} bits of the {self.n_bits} asked for: "
-                "the items allow no more",
-                FewerBitsWarning,
-                stacklevel=2,
-            )
+            came = f"{type(self).__name__} learned {self.n_bits_} bits of the {self.n_bits} asked for"
+            warnings.warn(f"{came}: {self.fewer_because}", FewerBitsWarning, stacklevel=2)
         return self
 
     def transform(self, X: Any) -> NDArray[np.uint8]:
@@ -85,14 +84,17 @@ class Peer(CodeEstimator):
         shorter.n_bits_ = shorter._n_features_out = m
         return shorter
 
-    def score(self, X: Any, y: Any = None, *, triplets: Any, triplet_weights: Any = None) -> float:
-        """Share of triplets (t, 3) of row numbers of X that the distance satisfies; y is not looked at."""
-        bits = self.transform(X).astype(bool)
-        rows = check.check_rows(triplets, 3, len(bits), "triplets", "anchor, near, far")
+    def score(self, X: Any, y: Any = None, *, triplets: Any = None, triplet_weights: Any = None) -> float:
+        """Share of triplets (t, 3) of row numbers of X that the distance satisfies; drawn by labels y if not given."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        if triplets is None:
+            triplets = self._drawn_triplets(y, len(X))
+        rows = check.check_rows(triplets, 3, len(X), "triplets", "anchor, near, far")
         shares = np.ones(len(rows)) if triplet_weights is None else triplet_weights
         shares = check.check_weights(shares, len(rows), "triplet_weights")
-        anchor, near, far = (bits[column] for column in rows.T)
-        satisfied = (anchor ^ far) @ self.weights_ > (anchor ^ near) @ self.weights_
+        anchor, near, far = rows.T
+        satisfied = self._between(X, anchor, far) > self._between(X, anchor, near)
         return float(satisfied @ shares / shares.sum())
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -124,6 +126,19 @@ class Peer(CodeEstimator):
 
     def _check(self) -> None:
         """Say what is wrong with the parameters; `n_bits` is checked already."""
+
+    def _between(self, X: Any, first: Any, second: Any) -> Floats:
+        """Distances (t,) of items X[first], as queries, to the codes of X[second]."""
+        bits = self._bits(X)[:, : self.n_bits_]
+        return np.asarray((bits[first] ^ bits[second]) @ self.weights_)
+
+    def _drawn_triplets(self, y: Any, n: int) -> Any:
+        """For each item some pairs of a relevant and an irrelevant one, the same at every call."""
+        if y is None:
+            raise InvalidInputError("score compares items by triplets or by labels: pass triplets or y, got neither")
+        near, far = draw(self._labels(y, n), _DRAWN, np.random.default_rng(0))
+        rows = np.stack([np.repeat(np.arange(n), near.shape[1]), near.ravel(), far.ravel()], axis=1)
+        return rows[np.all(rows >= 0, axis=1)]
 
     def _labels(self, y: Any, n: int) -> Any:
         labels = relevance_of(y)
