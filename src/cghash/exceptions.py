@@ -5,6 +5,7 @@ CGHashError
 ├── NothingToLearnError (ValueError)   the supervision holds no comparison that any function could satisfy
 ├── FormatError (ValueError)           a file is truncated, altered, foreign or of an unknown version
 ├── InUseError (OSError)               another writer has the file
+├── MissingDataError (FileNotFoundError)   a data set is not here, and could not be fetched
 └── MissingDependencyError (ImportError)   an optional package is needed
 
 CGHashWarning (UserWarning)
@@ -33,6 +34,10 @@ class FormatError(CGHashError, ValueError):
 
 class InUseError(CGHashError, OSError):
     """Another writer has the file."""
+
+
+class MissingDataError(CGHashError, FileNotFoundError):
+    """A data set is not here and could not be fetched; the message says where to get it and where to put it."""
 
 
 class MissingDependencyError(CGHashError, ImportError):
