@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..exceptions import MissingDependencyError
 from .demo import BEST, EUCLIDEAN, LINEAR, PAPER, PCA, RANDOM
 from .demo_results import DemoResults, Fit, Row
+from .drawing import INK, draw, inline_svg, require_matplotlib, to_svg
 
 __all__ = ["LOOKS", "NAMES", "figures", "require_matplotlib"]
 
 # Colours of Okabe and Ito, safe for the colour-blind, and the names that stand for them on the page.
-INK, BLUE, GREEN, PURPLE, ORANGE, GREY = "#010203", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#808284"
+BLUE, GREEN, PURPLE, ORANGE, GREY = "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#808284"
 NAMES = {INK: "ink", BLUE: "blue", GREEN: "green", PURPLE: "purple", ORANGE: "orange", GREY: "grey"}
 LOOKS = {  # colour and marker: no curve is told apart by colour alone
     BEST: (BLUE, "o"),
@@ -25,25 +23,6 @@ LOOKS = {  # colour and marker: no curve is told apart by colour alone
     EUCLIDEAN: (INK, ""),
     RANDOM: (GREY, "v"),
     PCA: (ORANGE, "D"),
-}
-STYLE = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "cghash",
-    "font.size": 10,
-    "text.color": INK,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": INK,
-    "grid.alpha": 0.12,
-    "grid.linewidth": 0.8,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "legend.frameon": False,
-    "lines.linewidth": 1.8,
-    "lines.markersize": 5,
 }
 
 
@@ -56,44 +35,12 @@ def figures(results: DemoResults) -> dict[str, str]:
         "satisfied": _satisfied,
         "weights": _weights,
     }
-    return {name: _svg(name, draw, results) for name, draw in drawings.items()}
+    return {name: _svg(name, paint, results) for name, paint in drawings.items()}
 
 
-def _svg(name: str, draw: Callable[[Any, DemoResults], None], results: DemoResults) -> str:
-    require_matplotlib()
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with rc_context(STYLE):
-        figure = Figure(figsize=(5.4, 3.7), layout="constrained")
-        FigureCanvasAgg(figure)
-        draw(figure.subplots(), results)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    return _inline(buffer.getvalue(), name)
-
-
-def require_matplotlib() -> None:
-    """Say how to install matplotlib where it is missing."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MissingDependencyError('the report needs matplotlib: python -m pip install "cghash[lab]"') from error
-
-
-def _inline(svg: str, name: str) -> str:
-    """Make a matplotlib SVG part of a page: no prologue, no name spaces, own ids, colours by name."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    head, body = svg.split(">", 1)
-    view = re.search(r'viewBox="[^"]*"', head)
-    assert view is not None
-    body = body.replace("xlink:href", "href")
-    body = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", body)
-    for colour, word in NAMES.items():
-        body = body.replace(colour, f"var(--{word})")
-    return f'<svg {view[0]} role="img" aria-labelledby="{name}-caption" focusable="false">{body.strip()}'
+def _svg(name: str, paint: Callable[[Any, DemoResults], None], results: DemoResults) -> str:
+    figure = draw(lambda figure: paint(figure.subplots(), results), (5.4, 3.7), layout="constrained")
+    return inline_svg(to_svg(figure), name, NAMES)
 
 
 def _precision_recall(axes: Any, results: DemoResults) -> None:

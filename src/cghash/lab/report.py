@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from html import escape
-from pathlib import Path
 
 from ..storage import write_atomically
 from .demo import BEST, EUCLIDEAN
 from .demo_results import DemoResults, Digit, Example, Fit, Row, named
+from .document import document
 from .figures import LOOKS, NAMES, figures
 from .pixels import digit_png, mask_png
 
@@ -53,15 +53,8 @@ def write_report(results: DemoResults, path: str | os.PathLike[str]) -> None:
 
 def page(results: DemoResults) -> str:
     """The whole page; it refers to nothing outside itself."""
-    style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
     parts = (_opening, _table, _examples, _figures, _certificates, _footer)
-    body = "\n".join(part(results) for part in parts)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>cghash: handwritten digits in a few bytes</title>\n<style>\n{style}</style>\n</head>\n"
-        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
-    )
+    return document("cghash: handwritten digits in a few bytes", "\n".join(part(results) for part in parts))
 
 
 def _opening(results: DemoResults) -> str:
