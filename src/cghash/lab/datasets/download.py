@@ -108,6 +108,9 @@ def _download(remote: RemoteFile, part: Path, progress: Progress, pause: float) 
         try:
             _transfer(remote, part, progress)
             return
+        except FormatError:
+            _forget(part)
+            raise
         except urllib.error.HTTPError as error:
             reason = f"answered {error.code} {error.reason}"
             error.close()
@@ -133,8 +136,8 @@ def _transfer(remote: RemoteFile, part: Path, progress: Progress) -> None:
         if not start:
             _forget(part)
             _tag(part).write_text(response.headers.get("ETag", ""))
-        with open(part, "ab") as file:
-            for chunk in iter(lambda: response.read(_CHUNK), b""):
+        with open(part, "ab", buffering=0) as file:  # what came is on the disk when the process is killed
+            for chunk in iter(lambda: response.read1(_CHUNK), b""):
                 file.write(chunk)
                 progress(file.tell(), total)
                 if file.tell() > (remote.most if total is None else total):
