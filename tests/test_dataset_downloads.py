@@ -83,6 +83,7 @@ def serving(site):
     handler = type("Bound", (Handler,), {"site": site})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
+    server.handle_error = lambda request, address: None  # clients that leave early
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     site.url = f"http://127.0.0.1:{server.server_port}"
