@@ -1,0 +1,207 @@
+"""Raw results, by what they are of: values over splits, means and deviations, ranks."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...exceptions import InvalidInputError
+
+__all__ = ["CRITERIA", "Criterion", "Measured", "Spread", "paired"]
+
+Result = dict[str, Any]
+EUCLIDEAN = "Euclidean"  # the vectors themselves: a reference, never ranked among codes
+PAPER_SETS = ("isolet", "scene15", "mnist", "labelme", "usps", "pascal07")  # in the order of the paper's figures
+TITLES = {"isolet": "ISOLET", "scene15": "SCENE-15", "mnist": "MNIST", "labelme": "LABELME", "usps": "USPS"} | {
+    "pascal07": "PASCAL07",
+    "newsgroups20": "20 Newsgroups",
+    "cifar10": "CIFAR-10",
+    "digits": "Digits",
+}
+_OF_K = re.compile(r"(?:^|\s)K\s*=\s*(\d+)$")
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A number that a cell has, what it is called, and which way is better."""
+
+    key: str
+    larger_is_better: bool
+
+    def title(self, top: int, k: int) -> str:
+        return {"map": "mAP", "top": f"top-{top}", "knn_error": f"{k}-NN error"}[self.key]
+
+    def better(self, a: float, b: float) -> bool:
+        return a > b if self.larger_is_better else a < b
+
+    def gain(self, a: float, b: float) -> float:
+        """By how much a is better than b."""
+        return a - b if self.larger_is_better else b - a
+
+
+CRITERIA = {c.key: c for c in (Criterion("map", True), Criterion("top", True), Criterion("knn_error", False))}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A mean over n splits with the sample standard deviation, which one split does not have.
+
+    Examples
+    --------
+    >>> str(Spread.of([1.0, 2.0, 3.0])), str(Spread.of([0.5])), str(Spread.of([]))
+    ('2.000 ± 1.000', '0.500 ± –', '–')
+    """
+
+    mean: float
+    deviation: float
+    n: int
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Spread:
+        numbers = [value for value in values if math.isfinite(value)]
+        mean = statistics.fmean(numbers) if numbers else math.nan
+        return cls(mean, statistics.stdev(numbers) if len(numbers) > 1 else math.nan, len(numbers))
+
+    def __str__(self) -> str:
+        return self.text(3)
+
+    def text(self, digits: int) -> str:
+        if not self.n:
+            return "–"
+        deviation = f"{self.deviation:.{digits}f}" if self.n > 1 else "–"
+        return f"{self.mean:.{digits}f} ± {deviation}"
+
+
+def paired(criterion: Criterion, ours: dict[int, float], theirs: dict[int, float]) -> tuple[Spread, int]:
+    """By how much ours is better on the splits that both have, and on how many of them it is.
+
+    Examples
+    --------
+    >>> gain, ahead = paired(CRITERIA["map"], {0: 0.5, 1: 0.75}, {0: 0.25, 1: 0.75, 2: 0.9})
+    >>> str(gain), ahead
+    ('0.125 ± 0.177', 1)
+    """
+    gains = [criterion.gain(ours[split], theirs[split]) for split in sorted(set(ours) & set(theirs))]
+    return Spread.of(gains), sum(gain > 0 for gain in gains)
+
+
+def k_of(method: str) -> int | None:
+    """The K that a method's name ends with.
+
+    Examples
+    --------
+    >>> k_of("CGHash K=30"), k_of("K=3"), k_of("STACK=3")
+    (30, 3, None)
+    """
+    found = _OF_K.search(method)
+    return int(found[1]) if found else None
+
+
+class Measured:
+    """All results of a report. Where a cell comes twice, the later one stands.
+
+    Parameters
+    ----------
+    results : what `read_results` gives, of one experiment or of several
+
+    Examples
+    --------
+    >>> cell = {"dataset": "usps", "protocol": "seen", "split": 0, "method": "LSH", "bits": 8, "status": "ok"}
+    >>> measured = Measured([cell | {"criteria": {"map": 0.5}}, cell | {"split": 1, "criteria": {"map": 0.25}}])
+    >>> str(measured.spread("usps", "seen", "LSH", 8, "map"))
+    '0.375 ± 0.177'
+    """
+
+    def __init__(self, results: Sequence[Result]) -> None:
+        if not results:
+            raise InvalidInputError("results must hold a cell or more, got none")
+        cells = {_key(result): result for result in results}
+        self.n_twice = len(results) - len(cells)
+        self.cells = [cells[key] for key in sorted(cells)]
+        self.good = [cell for cell in self.cells if cell["status"] == "ok" and "criteria" in cell]
+        self.failed = [cell for cell in self.cells if cell["status"] != "ok"]
+        self._groups: dict[tuple[str, str, str, int], list[Result]] = defaultdict(list)
+        for cell in self.good:
+            self._groups[cell["dataset"], cell["protocol"], cell["method"], cell["bits"]].append(cell)
+
+    @property
+    def protocols(self) -> list[str]:
+        return sorted({cell["protocol"] for cell in self.good})
+
+    @property
+    def top(self) -> int:
+        return max((int(cell.get("top", 50)) for cell in self.good), default=50)
+
+    @property
+    def k(self) -> int:
+        return max((int(cell.get("k", 3)) for cell in self.good), default=3)
+
+    def title(self, criterion: str) -> str:
+        return CRITERIA[criterion].title(self.top, self.k)
+
+    def datasets(self, protocol: str | None = None) -> list[str]:
+        """The paper's data sets in its order, then the others by name."""
+        names = {cell["dataset"] for cell in self.good if protocol in (None, cell["protocol"])}
+        return sorted(names, key=lambda name: (PAPER_SETS.index(name) if name in PAPER_SETS else 9, name))
+
+    def methods(self, dataset: str | None = None, protocol: str | None = None) -> list[str]:
+        """Names of the methods with codes, and of the reference; not those that differ in K alone."""
+        return [name for name in self._methods(dataset, protocol) if k_of(name) is None]
+
+    def codes(self, dataset: str, protocol: str) -> list[str]:
+        return [name for name in self.methods(dataset, protocol) if name != EUCLIDEAN]
+
+    def methods_of_k(self, dataset: str, protocol: str) -> list[str]:
+        """The methods that differ in K, by K; none where there is only one."""
+        found = [(k, name) for name in self._methods(dataset, protocol) if (k := k_of(name)) is not None]
+        return [name for _, name in sorted(found)] if len({k for k, _ in found}) > 1 else []
+
+    def bits(self, dataset: str, protocol: str, method: str | None = None) -> list[int]:
+        return sorted({b for d, p, m, b in self._groups if (d, p) == (dataset, protocol) and method in (None, m)})
+
+    def longest(self, dataset: str, protocol: str, methods: Sequence[str] = ()) -> int:
+        """The largest number of bits that half of the methods have or more: where they are compared."""
+        names = methods or self.codes(dataset, protocol) or self._methods(dataset, protocol)
+        bits = [m for name in names for m in self.bits(dataset, protocol, name)]
+        return max((m for m in bits if 2 * bits.count(m) >= len(names)), default=max(bits))
+
+    def of(self, dataset: str, protocol: str, method: str, bits: int) -> list[Result]:
+        """The good cells of all splits."""
+        return self._groups.get((dataset, protocol, method, bits), [])
+
+    def values(self, dataset: str, protocol: str, method: str, bits: int, criterion: str) -> dict[int, float]:
+        """Split → value, where there is one: items of several labels have no classification error."""
+        cells = self.of(dataset, protocol, method, bits)
+        found = {int(cell["split"]): number(cell["criteria"].get(criterion)) for cell in cells}
+        return {split: value for split, value in found.items() if math.isfinite(value)}
+
+    def spread(self, dataset: str, protocol: str, method: str, bits: int, criterion: str) -> Spread:
+        return Spread.of(self.values(dataset, protocol, method, bits, criterion).values())
+
+    def line(self, dataset: str, protocol: str, method: str, criterion: str) -> list[tuple[int, Spread]]:
+        """Number of bits and spread, where there is one."""
+        bits = self.bits(dataset, protocol, method)
+        found = [(m, self.spread(dataset, protocol, method, m, criterion)) for m in bits]
+        return [(m, spread) for m, spread in found if spread.n]
+
+    def _methods(self, dataset: str | None, protocol: str | None) -> list[str]:
+        return sorted({m for d, p, m, _ in self._groups if dataset in (None, d) and protocol in (None, p)})
+
+
+def number(value: Any) -> float:
+    """A number as it stands in a result, where nothing stands for nan."""
+    return math.nan if value is None else float(value)
+
+
+def title_of(dataset: str) -> str:
+    """A data set's name as the paper writes it."""
+    return TITLES.get(dataset, dataset)
+
+
+def _key(result: Result) -> tuple[str, str, str, int, int]:
+    return result["dataset"], result["protocol"], result["method"], int(result["bits"]), int(result["split"])
