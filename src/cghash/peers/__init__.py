@@ -8,9 +8,13 @@ from typing import Any
 _HOMES = {  # name: module; each file cites its paper
     "LSH": "lsh",
     "LSI": "lsi",
+    "LCH": "lch",
     "SPH": "sph",
+    "SPLH": "splh",
     "ITQ": "itq",
     "PCAH": "pcah",
+    "KLSH": "klsh",
+    "LDAHash": "ldahash",
     "SignBits": "signbits",
 }
 __all__ = ["PEERS", *sorted(_HOMES)]

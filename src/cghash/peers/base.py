@@ -51,7 +51,8 @@ class Peer(CodeEstimator):
         self._check()
         if y is None and self.supervision == "required":
             # scikit-learn's words for it, which its own checks look for
-            raise InvalidInputError(f"{type(self).__name__} learns from labels: requires y to be passed, got y=None")
+            name = type(self).__name__
+            raise InvalidInputError(f"{name} learns from labels: requires y to be passed, but the target y is None")
         X = validate_data(self, X, reset=True, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check.check_size(X)
         labels = None if y is None or self.supervision == "none" else self._labels(y, len(X))

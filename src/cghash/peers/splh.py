@@ -1,0 +1,141 @@
+"""SPLH: sequential projection learning.
+
+Wang, Kumar, Chang: Sequential projection learning for hashing with compact codes. ICML 2010. S holds +1 for pairs of
+labelled items X_l with a common label and −1 for the others. Each direction w_k is the leading eigenvector of the
+adjusted covariance M_k = X_l S_k X_lᵀ + η X Xᵀ (eq. 7); then pairs that it puts on the wrong side weigh more,
+S_(k+1) = S_k − α T(S̃_k, S_k) with S̃_k = X_lᵀ w_k w_kᵀ X_l and T keeping its entries whose sign differs from S_k
+(eqs. 9, 10), and the direction is taken out of the items, X ← X − w_k w_kᵀ X (Algorithm 1).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from .. import _validation as check
+from .base import Bits, Floats, Peer
+from .labels import signs_of_similarity
+from .projections import principal_components, project, signed
+
+_DENSE = 100  # directions left: fewer are solved for at once
+
+
+class SPLH(Peer):
+    """Sequential projection learning: each direction mends the pairs that the one before got wrong.
+
+    The items are scaled to a mean squared length of 1 about their mean, and both terms of M are means, over pairs and
+    over items: η and α then do not depend on the units of the items, nor on their number.
+
+    Parameters
+    ----------
+    n_bits : int, default=64
+        At most the rank of the centred items come out.
+    n_labelled : int, default=1000
+        Items drawn to make pairs of; the rest are used without their labels.
+    eta : float, default=0.1
+        What the variance of all items counts beside the pairs.
+    alpha : float, default=1.0
+        How much a wrong pair gains in weight.
+    random_state : int, RandomState or None, default=None
+        Of the items drawn.
+
+    Attributes
+    ----------
+    directions_ : (n_bits_, d) orthonormal
+    mean_ : (d,) the mean of the items
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(40, 3))
+    >>> SPLH(3, random_state=0).fit(X, X[:, 0] > 0).directions_.shape
+    (3, 3)
+    """
+
+    supervision = "required"
+    prefixes = True
+
+    def __init__(
+        self,
+        n_bits: int = 64,
+        *,
+        n_labelled: int = 1000,
+        eta: float = 0.1,
+        alpha: float = 1.0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.n_labelled = n_labelled
+        self.eta = eta
+        self.alpha = alpha
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        check.check_whole(self.n_labelled, 2, "n_labelled")
+        check.check_positive(self.eta, "eta")
+        check.check_positive(self.alpha, "alpha", zero=True)
+
+    def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
+        chosen = np.sort(rng.permutation(len(X))[: self.n_labelled])
+        self.mean_, components, variances = principal_components(X, X.shape[1])
+        scale = 1 / np.sqrt(variances.sum())
+        Z = project(X[chosen], self.mean_, components) * scale  # (l, r)
+        S = signs_of_similarity(labels[chosen], labels[chosen])
+        start = rng.standard_normal(len(components))
+        W = sequence(Z, S, self.eta * scale**2 * variances, self.alpha, start, self.n_bits)
+        self.directions_ = signed(W @ components)
+        return len(W)
+
+    def _bits(self, X: Any) -> Bits:
+        return np.asarray(project(X, self.mean_, self.directions_) > 0)
+
+
+def sequence(Z: Floats, S: Floats, variances: Floats, alpha: float, start: Floats, m: int) -> Floats:
+    """At most m orthonormal directions (k, r).
+
+    Parameters
+    ----------
+    Z : (l, r) labelled items
+    S : (l, l) +1 and −1
+    variances : (r,) η times the variances of all items, whose coordinates are uncorrelated
+    alpha : weight of the corrections
+    start : (r,) where the search for eigenvectors starts
+    m : number of directions
+    """
+    Z, S = Z.astype(np.float32), S.astype(np.float32)  # they steer; directions are orthonormal in double precision
+    W = np.empty((0, Z.shape[1]))
+    for _ in range(min(m, Z.shape[1])):
+        w = _without(leading_residual(Z, S, variances, W, start), W)
+        W = np.vstack([W, w / np.linalg.norm(w)])
+        along = Z @ W[-1].astype(np.float32)  # (l,)
+        approximate = np.outer(along, along)  # S̃
+        approximate[approximate * S >= 0] = 0  # T
+        S -= np.float32(alpha) * approximate
+    return W
+
+
+def leading_residual(Z: Any, S: Any, variances: Floats, W: Floats, start: Floats) -> Floats:
+    """The leading eigenvector (r,) of M among the directions orthogonal to all of W (k, r).
+
+    Taking earlier directions out of the items is the same as taking them out of what M is multiplied with.
+    """
+    left = Z.shape[1] - len(W)
+    if left < _DENSE:
+        basis = np.linalg.qr(np.vstack([W, np.eye(Z.shape[1])]).T)[0][:, len(W) :]  # (r, left)
+        inside = Z @ basis
+        M = inside.T @ (S @ inside) / len(Z) ** 2 + (basis.T * variances) @ basis
+        return np.asarray(basis @ np.linalg.eigh(M)[1][:, -1])
+
+    def multiply(v: Floats) -> Floats:
+        v = _without(v.ravel(), W)
+        by_pairs = Z.T @ (S @ (Z @ v.astype(np.float32)))
+        return _without(by_pairs / len(Z) ** 2 + variances * v, W)
+
+    M = LinearOperator((Z.shape[1], Z.shape[1]), matvec=multiply, dtype=np.float64)
+    return np.asarray(eigsh(M, k=1, which="LA", v0=_without(start, W), tol=1e-5)[1][:, 0])
+
+
+def _without(v: Floats, W: Floats) -> Floats:
+    """The part of v (r,) that is orthogonal to the rows of W."""
+    return np.asarray(v - W.T @ (W @ v))
