@@ -202,6 +202,16 @@ def test_changed_originals_are_read_anew(tmp_path):
         assert load("usps", folder=tmp_path).y.tolist() == [digit] * 2 * digit
 
 
+def test_other_files_beside_the_originals_do_not_matter(tmp_path):
+    folder = tmp_path / "data"
+    for part in "train", "test":
+        text(folder / f"zip.{part}", "3 " + "0.5 " * 256)
+    load("usps", folder=folder)
+    text(folder / "else" / "notes.txt", "nothing of USPS")
+    load("usps", folder=folder)
+    assert len(list((tmp_path / "cache").glob("*.npz"))) == 1
+
+
 def test_isolet_is_read_from_its_own_files(tmp_path):
     line = ", ".join(["-0.25"] * 617)
     text(tmp_path / "isolet1+2+3+4.data", f"{line}, 1.\n{line}, 26.\n")
@@ -349,6 +359,18 @@ def test_labelme_line_that_is_not_twelve_values_is_an_error(tmp_path, line):
     text(folder / "train" / "annotation.txt", f"\n{line}\n")
     with pytest.raises(FormatError, match=r"annotation\.txt, line 2"):
         read_labelme(folder)
+
+
+def test_labelme_values_are_taken_unrounded_where_they_are_there(tmp_path):
+    folder = labelme(tmp_path, {0: values(1), 1: values(0, others=0.3)}, {2: values(4)})
+    exact = np.array([values(1), values(others=0.3)], dtype="<f4")
+    exact[1, 0] = 0.997  # 1.00 in the text, but clutter
+    (folder / "train" / "annotation.bin").write_bytes(exact.tobytes())
+    assert read_labelme(folder).y.tolist() == [1, 4]
+    for wrong in exact.tobytes()[:-1], exact.tobytes() + bytes(4), (exact * 2).tobytes():
+        (folder / "train" / "annotation.bin").write_bytes(wrong)
+        with pytest.raises(FormatError, match=r"annotation\.bin must hold"):
+            read_labelme(folder)
 
 
 def test_labelme_image_that_is_not_there_is_an_error(tmp_path):

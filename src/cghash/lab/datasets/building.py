@@ -18,7 +18,7 @@ from .image_folders import ImageFolder, read_labelme, read_scenes, read_voc
 from .originals import read_cifar, read_idx, read_isolet, read_usps
 from .registry import Entry
 
-__all__ = ["build", "check_needs", "home_of"]
+__all__ = ["build", "check_needs", "home_of", "original_paths"]
 
 Arrays = dict[str, NDArray[Any]]
 Progress = Callable[[int, int], None]
@@ -34,6 +34,11 @@ def home_of(entry: Entry, folder: Path) -> Path | None:
         if all(_one_of(folder / home, names) is not None for names in entry.originals):
             return folder / home
     return None
+
+
+def original_paths(entry: Entry, home: Path) -> list[Path]:
+    """The files and folders that a data set is made of: all of an image folder, else what the registry names."""
+    return [home] if entry.images else [_file(home, *names.split("|")) for names in entry.originals]
 
 
 def check_needs(entry: Entry) -> None:

@@ -6,7 +6,9 @@ What is assumed of each, beside its layout:
   the first 100 images of each class, by name, lead, as many as is customary. Classes are called as in `classes`
   whether their folders are called `MITcoast`, `CALsuburb`, `PARoffice` or `Coast`; other folders keep their names.
 - **LabelMe-12-50k** gives each image twelve values of -1 to 1, and 1 for the object in its middle. An image without a 1
-  is clutter, whose twelve values tell what else may be seen, and is left out. One with several has the first.
+  is clutter, whose twelve values tell what else may be seen, and is left out. One with several has the first. The
+  values of `annotation.txt` are rounded to two decimals; `annotation.bin` (float32, little-endian, in the order of
+  the lines) has them in full, and is taken where it is there, as the authors advise.
 - **VOC 2007** marks objects as difficult, and its own evaluation does not count these. They are counted here only in an
   image that has no other, so that every image has a label. The rows of trainval lead those of test.
 """
@@ -122,6 +124,15 @@ def _labelme_lines(folder: Path, part: str) -> Iterator[tuple[str, int]]:
     """The file's stem and the object of each image that has one."""
     here, beside = folder / part / "annotation.txt", folder / f"annotation-{part}.txt"
     path = here if here.is_file() else beside
+    stems, rounded = _labelme_table(path)
+    exact = _labelme_exact(path.with_suffix(".bin"), len(stems))
+    for stem, values in zip(stems, rounded if exact is None else exact, strict=True):
+        if values.max() == 1:
+            yield stem, int(values.argmax())
+
+
+def _labelme_table(path: Path) -> tuple[list[str], NDArray[np.float64]]:
+    stems, rows = [], []
     for number, line in enumerate(path.read_text("utf-8", errors="replace").splitlines(), 1):
         stem, *cells = line.split() or [""]
         if not stem:
@@ -132,8 +143,18 @@ def _labelme_lines(folder: Path, part: str) -> Iterator[tuple[str, int]]:
             values = np.empty(0)
         if len(values) != len(LABELME) or not np.all(np.abs(values) <= 1):
             raise FormatError(f"{path}, line {number}: must be a name and 12 numbers of -1 to 1, got {line[:80]!r}")
-        if values.max() == 1:
-            yield stem, int(values.argmax())
+        stems.append(stem)
+        rows.append(values)
+    return stems, np.array(rows).reshape(-1, len(LABELME))
+
+
+def _labelme_exact(path: Path, n: int) -> NDArray[np.float32] | None:
+    if not path.is_file():
+        return None
+    values = np.frombuffer(path.read_bytes()[: path.stat().st_size // 4 * 4], "<f4")
+    if path.stat().st_size != 4 * n * len(LABELME) or not np.all(np.abs(values) <= 1):
+        raise FormatError(f"{path} must hold 12 numbers of -1 to 1 for each of {n} images, as annotation.txt does")
+    return values.reshape(n, len(LABELME))
 
 
 def read_voc(folder: Path) -> ImageFolder:

@@ -23,7 +23,7 @@ from ...reading.arrays import read_arrays
 from ...reading.sources import source_of
 from ...storage import written_atomically
 from .archives import unpack_all
-from .building import Arrays, build, check_needs, home_of
+from .building import Arrays, build, check_needs, home_of, original_paths
 from .dataset import DataSet, Painter
 from .download import RemoteFile, fetch, is_right
 from .folders import CACHE, DATA, cache_folder, data_folder
@@ -121,7 +121,8 @@ class _Search:
         if self.folder is not None and (self.folder / file).is_file():
             return self._read(self.folder / file)
         if self.folder is not None and (home := self._home(self.folder)) is not None:
-            return self._made(home, self.cache / f"{self.entry.stem}-{_fingerprint(home)}.npz")
+            fingerprint = _fingerprint(original_paths(self.entry, home))
+            return self._made(home, self.cache / f"{self.entry.stem}-{fingerprint}.npz")
         if (self.cache / file).is_file():
             return self._read(self.cache / file)
         return self._made(self._downloaded(download), self.cache / file, self.entry.shape)
@@ -137,7 +138,7 @@ class _Search:
         packed = [folder / remote.name for remote in self.entry.files]
         if home is not None or not all(path.is_file() and path.name.endswith(_ARCHIVES) for path in packed):
             return home
-        unpacked = self._kept / f"unpacked-{_fingerprint(folder, packed)}"
+        unpacked = self._kept / f"unpacked-{_fingerprint(packed)}"
         if not unpacked.is_dir():
             self._kept.mkdir(parents=True, exist_ok=True)
             self.tell(f"unpacking {self.entry.name}", 0, None)
@@ -193,12 +194,13 @@ def _near(shape: tuple[int, ...], expected: tuple[int, int]) -> bool:
     return shape[1] == expected[1] and abs(shape[0] - expected[0]) <= expected[0] // 100
 
 
-def _fingerprint(folder: Path, files: list[Path] | None = None) -> str:
-    """Of the names, sizes and times of files; all below the folder by default."""
-    seen = hashlib.sha256(os.fspath(folder.resolve()).encode())
-    for path in sorted(files if files is not None else (p for p in folder.rglob("*") if p.is_file())):
-        about = path.stat()
-        seen.update(f"{path.relative_to(folder)}\0{about.st_size}\0{about.st_mtime_ns}\0".encode())
+def _fingerprint(paths: list[Path]) -> str:
+    """Of the names, sizes and times of files, and of all below folders."""
+    seen = hashlib.sha256()
+    for path in paths:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            about = file.stat()
+            seen.update(f"{file.resolve()}\0{about.st_size}\0{about.st_mtime_ns}\0".encode())
     return seen.hexdigest()[:12]
 
 

@@ -30,6 +30,7 @@ class Entry:
     files : its originals at their public source
     homes : folders, below the data folder, where originals are looked for
     originals : what such a folder must hold, alternatives parted by |
+    images : whether such a folder holds images beside them
     pixels : (height, width, black, white) where the features are pixels
     needs : a package that is needed to make the features, beside the extra `lab`
     """
@@ -46,6 +47,7 @@ class Entry:
     files: tuple[RemoteFile, ...] = ()
     homes: tuple[str, ...] = ()
     originals: tuple[str, ...] = ()
+    images: bool = False
     pixels: tuple[int, int, float, float] | None = None
     needs: str | None = None
 
@@ -67,6 +69,7 @@ _SCENE = {
     ),
     "homes": ("", "scene_categories", "15-Scene", "scene15"),
     "originals": ("bedroom|Bedroom|00|train/bedroom|train/Bedroom",),
+    "images": True,
 }
 _PASCAL = {
     "page": "http://host.robots.ox.ac.uk/pascal/VOC/voc2007/",
@@ -85,6 +88,7 @@ _PASCAL = {
     ),
     "homes": ("VOCdevkit/VOC2007", "VOC2007"),
     "originals": ("JPEGImages", "Annotations", "ImageSets/Main/trainval.txt", "ImageSets/Main/test.txt"),
+    "images": True,
 }
 
 _ENTRIES = (
@@ -152,7 +156,7 @@ _ENTRIES = (
             f"{part}-ubyte.gz|{part}-ubyte"
             for part in ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
         ),
-        (28, 28, 0, 255),
+        pixels=(28, 28, 0, 255),
     ),
     Entry(
         "labelme",
@@ -167,6 +171,7 @@ _ENTRIES = (
         (RemoteFile("LabelMe-12-50k.tar.gz", "https://www.ais.uni-bonn.de/deep_learning/LabelMe-12-50k.tar.gz", 500),),
         ("LabelMe-12-50k", "labelme", ""),
         ("train/annotation.txt|annotation-train.txt", "test/annotation.txt|annotation-test.txt"),
+        images=True,
     ),
     Entry(
         "usps",
@@ -184,7 +189,7 @@ _ENTRIES = (
         ),
         ("", "usps"),
         ("zip.train.gz|zip.train", "zip.test.gz|zip.test"),
-        (16, 16, -1, 1),
+        pixels=(16, 16, -1, 1),
     ),
     Entry(
         "pascal07",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..._validation import check_whole
 from ...exceptions import InvalidInputError
-from .images import Image, check_grey, collect
+from .images import Image, check_grey, collect, one_blas_thread
 from .parallel import Progress, each
 from .sift import dense_sift
 
@@ -110,7 +110,8 @@ class BagOfWords:
         generator = np.random.default_rng(self.random_state)
         chosen = np.sort(generator.permutation(len(images))[: self.n_descriptors])
         found = each(_descriptors, [images[i] for i in chosen], self.n_jobs, self.progress)
-        drawn = [d[generator.permutation(len(d))[:share]] for d in found]
+        with one_blas_thread():
+            drawn = [d[generator.permutation(len(d))[:share]] for d in found]
         return np.concatenate(drawn) if drawn else np.empty((0, 128), dtype=np.float32)
 
     def _counts(self, image: Image) -> Floats:

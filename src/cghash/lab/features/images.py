@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...exceptions import FormatError, InvalidInputError, MissingDependencyError
 from .parallel import each
 
-__all__ = ["Grey", "Image", "check_grey", "collect", "read_grey", "square", "thumbnails"]
+__all__ = ["Grey", "Image", "check_grey", "collect", "one_blas_thread", "read_grey", "square", "thumbnails"]
 
 Grey = NDArray[np.uint8]  # (h, w)
 Image = str | os.PathLike[str] | ArrayLike  # a file, or an (h, w) array
@@ -96,11 +96,19 @@ def check_grey(image: Image, *, largest: int | None = None) -> Grey:
 
 
 def collect(rows: Iterable[NDArray[np.float32]], n: int, width: int) -> NDArray[np.float32]:
-    """Rows of features as one (n, width) array."""
+    """Rows of features as one (n, width) array, made as they are taken."""
     X = np.empty((n, width), dtype=np.float32)
-    for i, row in enumerate(rows):
-        X[i] = row
+    with one_blas_thread():
+        for i, row in enumerate(rows):
+            X[i] = row
     return X
+
+
+def one_blas_thread() -> Any:
+    """The matrices of one image are small: more threads only wait for each other."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="blas")
 
 
 def _check_size(image: Any) -> None:
