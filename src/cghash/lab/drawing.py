@@ -87,14 +87,15 @@ def inline_svg(svg: str, name: str, colours: Mapping[str, str]) -> str:
     return f'<svg {view[0]} role="img" aria-labelledby="{name}-caption" focusable="false">{body.strip()}'
 
 
-def to_png(figure: Any, width: int, n_colours: int = 96) -> bytes:
+def to_png(figure: Any, width: int, n_colours: int = 64) -> bytes:
     """The figure as a PNG of so many pixels in width, on white, in few colours: a third of the bytes."""
     from matplotlib import rc_context
     from PIL import Image
 
     buffer = io.BytesIO()
     with rc_context(STYLE):
-        figure.savefig(buffer, format="png", dpi=width / figure.get_figwidth(), facecolor="white")
+        dpi = width / figure.get_figwidth()
+        figure.savefig(buffer, format="png", dpi=dpi, facecolor="white", pil_kwargs={"compress_level": 0})
     image = (
         Image.open(buffer).convert("RGB").quantize(n_colours, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     )

@@ -13,7 +13,7 @@ from .looks import colour_names
 
 __all__ = ["Gallery", "file_name"]
 
-WIDTH = 1300  # pixels
+WIDTH = 1200  # pixels
 
 
 def file_name(text: str) -> str:

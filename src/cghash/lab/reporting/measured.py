@@ -126,8 +126,11 @@ class Measured:
         self.good = [cell for cell in self.cells if cell["status"] == "ok" and "criteria" in cell]
         self.failed = [cell for cell in self.cells if cell["status"] != "ok"]
         self._groups: dict[tuple[str, str, str, int], list[Result]] = defaultdict(list)
+        self._bits: dict[tuple[str, str, str], set[int]] = defaultdict(set)
         for cell in self.good:
-            self._groups[cell["dataset"], cell["protocol"], cell["method"], cell["bits"]].append(cell)
+            of = cell["dataset"], cell["protocol"], cell["method"]
+            self._groups[*of, cell["bits"]].append(cell)
+            self._bits[of].add(cell["bits"])
 
     @property
     def protocols(self) -> list[str]:
@@ -162,7 +165,9 @@ class Measured:
         return [name for _, name in sorted(found)] if len({k for k, _ in found}) > 1 else []
 
     def bits(self, dataset: str, protocol: str, method: str | None = None) -> list[int]:
-        return sorted({b for d, p, m, b in self._groups if (d, p) == (dataset, protocol) and method in (None, m)})
+        if method is not None:
+            return sorted(self._bits.get((dataset, protocol, method), ()))
+        return sorted({m for of, bits in self._bits.items() if of[:2] == (dataset, protocol) for m in bits})
 
     def longest(self, dataset: str, protocol: str, methods: Sequence[str] = ()) -> int:
         """The largest number of bits that half of the methods have or more: where they are compared."""
@@ -190,7 +195,7 @@ class Measured:
         return [(m, spread) for m, spread in found if spread.n]
 
     def _methods(self, dataset: str | None, protocol: str | None) -> list[str]:
-        return sorted({m for d, p, m, _ in self._groups if dataset in (None, d) and protocol in (None, p)})
+        return sorted({m for d, p, m in self._bits if dataset in (None, d) and protocol in (None, p)})
 
 
 def number(value: Any) -> float:

@@ -1,0 +1,68 @@
+"""The report: a page, its figures and its tables, from raw results alone."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...storage import write_atomically
+from ..document import document
+from ..drawing import require_matplotlib
+from .examples import examples_section
+from .gallery import Gallery
+from .looks import looks_of, palette_css
+from .measured import PAPER_SETS, Measured, Result
+from .plots import Plots
+from .tables import cells_csv, summary_csv
+from .words import cells_section, costs_section, opening, paper_and_here, ranks_section
+
+__all__ = ["write_report"]
+
+TITLE = "Binary codes compared"
+_HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>')
+
+
+def write_report(results: Sequence[Result], folder: str | os.PathLike[str], title: str = TITLE) -> Path:
+    """Write index.html, figures/ (PNG, SVG), summary.csv and cells.csv; the same results give the same bytes.
+
+    Parameters
+    ----------
+    results : what `read_results` gives, of one experiment or of several
+    folder : where to; made where it is not there
+    title : the page's heading
+
+    Returns
+    -------
+    page : path of index.html
+    """
+    require_matplotlib()
+    measured = Measured(results)
+    place = Path(folder)
+    gallery = Gallery(place)
+    looks = looks_of(cell["method"] for cell in measured.good)
+    page = _page(measured, Plots(measured, gallery, looks), title)
+    for name, text in {
+        "summary.csv": summary_csv(measured),
+        "cells.csv": cells_csv(measured),
+        "index.html": page,  # last: it is there when all is
+    }.items():
+        write_atomically(place / name, text.encode())
+    return place / "index.html"
+
+
+def _page(measured: Measured, plots: Plots, title: str) -> str:
+    of_paper = any(dataset in PAPER_SETS for dataset in measured.datasets())
+    first = [paper_and_here(measured), plots.seen(), ranks_section(measured), plots.unseen(), plots.different_k()]
+    sections = [
+        *([*first, plots.bytes()] if of_paper else [plots.bytes(), *first]),
+        examples_section(measured),
+        costs_section(measured),
+        cells_section(measured),
+    ]
+    body = "\n".join(part for part in sections if part)
+    links = "".join(f'<li><a href="#{name}">{heading}</a></li>' for name, heading in _HEADING.findall(body))
+    nav = f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
+    own = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
+    return document(title, f"{opening(measured, title)}\n{nav}\n{body}", palette_css() + own)

@@ -1,0 +1,131 @@
+"""The sections of figures: each data set, unseen classes, different K, quality over bytes."""
+
+from __future__ import annotations
+
+from html import escape
+
+from .charts import Chart, against_bits, precision_recall
+from .comparisons import quality_over_bytes, seen_and_unseen
+from .gallery import Gallery
+from .html import paragraph, section
+from .looks import Look
+from .measured import EUCLIDEAN, Measured, title_of
+from .tables import quality_table
+
+__all__ = ["Plots"]
+
+EMBEDDINGS = "newsgroups20"  # the data set whose picture stands for the others
+
+
+class Plots:
+    """Draws the figures of a report."""
+
+    def __init__(self, measured: Measured, gallery: Gallery, looks: dict[str, Look]) -> None:
+        self.measured, self.gallery, self.looks = measured, gallery, looks
+
+    def seen(self) -> str:
+        """The paper's three plots and a table for each data set."""
+        return section("data-sets", "Data set by data set", self._words(), *self._all_sets("seen"))
+
+    def unseen(self) -> str:
+        """How the order changes on classes that no method learned from, and the same plots for them."""
+        both = [d for d in self.measured.datasets("unseen") if d in self.measured.datasets("seen")]
+        slopes = "\n".join(self._slope(dataset) for dataset in both)
+        words = paragraph(
+            "Here queries and database are of classes that were not among the training items: a classifier in disguise "
+            "has nothing to go by. With fewer classes in the database a random order is right more often, so compare a "
+            "line's slope with that of the reference and of other methods, not with zero."
+        )
+        parts = self._all_sets("unseen")
+        shown = f'<div class="figures">\n{slopes}\n</div>' if slopes else ""
+        return section("unseen", "Classes never seen in training", words if parts else "", shown, *parts)
+
+    def different_k(self) -> str:
+        """The paper's figure of K, for each data set where there are such results."""
+        parts = []
+        for protocol in self.measured.protocols:
+            for dataset in self.measured.datasets(protocol):
+                methods = self.measured.methods_of_k(dataset, protocol)
+                if methods:
+                    drawn = self._three(self._chart(dataset, protocol, methods), f"{dataset} {protocol} K")
+                    heading = f"<h3>{escape(title_of(dataset))}, {protocol} classes</h3>"
+                    parts.append(f'{heading}\n<div class="figures">\n{drawn}\n</div>')
+        words = "CGHash with triplets of K near and K far neighbours of each training item."
+        return section("different-k", "More neighbours to learn from", paragraph(words) if parts else "", *parts)
+
+    def bytes(self) -> str:
+        """Quality over bytes, where the vectors themselves are there to compare with."""
+        protocol = self.measured.protocols[0] if self.measured.protocols else "seen"
+        sets = [d for d in self.measured.datasets(protocol) if EUCLIDEAN in self.measured.methods(d, protocol)]
+        if EMBEDDINGS in sets:
+            sets = [EMBEDDINGS]
+        drawn = [self._bytes(dataset, protocol, alone=len(sets) == 1) for dataset in sets]
+        body = "\n".join(part for part in drawn if part)
+        words = paragraph("How well items are ranked for the bytes that each one takes.")
+        return section(
+            "bytes", "Quality over bytes", words + f'\n<div class="figures">\n{body}\n</div>' if body else ""
+        )
+
+    def _chart(self, dataset: str, protocol: str, methods: list[str] | None = None) -> Chart:
+        names = methods or self.measured.methods(dataset, protocol)
+        return Chart(self.measured, dataset, protocol, self.looks, names)
+
+    def _all_sets(self, protocol: str) -> list[str]:
+        sets = self.measured.datasets(protocol)
+        return [self._set(dataset, protocol) for dataset in sets if self.measured.codes(dataset, protocol)]
+
+    def _set(self, dataset: str, protocol: str) -> str:
+        drawn = self._three(self._chart(dataset, protocol), f"{dataset} {protocol}")
+        table = quality_table(self.measured, dataset, protocol)
+        return (
+            f"<h3>{escape(title_of(dataset))}</h3>\n{paragraph(self._sizes(dataset, protocol), 'note')}\n"
+            f'<div class="figures">\n{drawn}\n{table}\n</div>'
+        )
+
+    def _three(self, chart: Chart, name: str) -> str:
+        title = title_of(chart.dataset)
+        parts = [
+            self.gallery.add(
+                f"{name} precision recall",
+                precision_recall(chart),
+                f"{title}: precision and recall",
+                f"With {chart.longest} bits, mean over splits.",
+            )
+        ]
+        for key, words in (
+            ("top", f"{title}: right among the {self.measured.top} nearest"),
+            ("knn_error", f"{title}: error of the vote of the {self.measured.k} nearest"),
+        ):
+            better = "Higher is better." if key == "top" else "Lower is better."
+            parts.append(self.gallery.add(f"{name} {key}", against_bits(chart, key), words, better))
+        return "\n".join(part for part in parts if part)
+
+    def _slope(self, dataset: str) -> str:
+        figure = seen_and_unseen(self._chart(dataset, "seen"), self._chart(dataset, "unseen"), "map")
+        words = "Mean average precision with the longest codes, on classes of the training items and on others."
+        return self.gallery.add(f"{dataset} seen unseen", figure, f"{title_of(dataset)}: seen and unseen", words)
+
+    def _bytes(self, dataset: str, protocol: str, *, alone: bool) -> str:
+        name = "quality over bytes" if alone else f"quality over bytes {dataset}"
+        title = f"{title_of(dataset)}, {protocol} classes"
+        words = "Dashed: the vectors themselves, as floats."
+        return self.gallery.add(name, quality_over_bytes(self._chart(dataset, protocol)), title, words)
+
+    def _sizes(self, dataset: str, protocol: str) -> str:
+        cells = [c for c in self.measured.good if (c["dataset"], c["protocol"]) == (dataset, protocol)]
+        known = next((cell for cell in cells if "n_train" in cell), None)
+        splits = len({cell["split"] for cell in cells})
+        words = f"{splits} splits" if splits != 1 else "One split, so no deviations"
+        if known is None:
+            return f"{words}."
+        return (
+            f"{words}; {known['n_train']} training items, {known['n_queries']} queries among {known['n_database']} "
+            f"items, {known['n_features']} dimensions."
+        )
+
+    def _words(self) -> str:
+        return paragraph(
+            "Numbers are means over splits with the sample standard deviation. In the tables the best codes are bold; "
+            "dotted underlines mark those whose difference from the best, split by split, is within one deviation. "
+            "Methods of the paper have solid lines and full marks, later ones dashed lines and hollow marks.",
+        )
