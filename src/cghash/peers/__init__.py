@@ -16,6 +16,8 @@ _HOMES = {  # name: module; each file cites its paper
     "KLSH": "klsh",
     "LDAHash": "ldahash",
     "SignBits": "signbits",
+    "PQ": "pq",
+    "RaBitQ": "rabitq",
 }
 __all__ = ["PEERS", *sorted(_HOMES)]
 
