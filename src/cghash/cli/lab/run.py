@@ -1,0 +1,145 @@
+"""`cghash lab run`: the cells of an experiment, one after the other or side by side."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .._data import say
+from .._options import quiet_option, whole_numbers
+
+if TYPE_CHECKING:
+    from ...lab.experiments.plan import Experiment
+    from ...lab.experiments.runner import Event
+
+
+def names(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> list[str]:
+    """Names with commas between, or given several times."""
+    return [name for part in value for name in part.split(",") if name]
+
+
+@click.command()
+@click.argument("experiment")
+@click.option("--dataset", "datasets", multiple=True, callback=names, help="Only these data sets; or paths of items.")
+@click.option("--method", "methods", multiple=True, callback=names, help="Only these methods; or others, by name.")
+@click.option("--bits", callback=whole_numbers, metavar="LIST", help="Numbers of bits, such as 10,20,30.")
+@click.option("--splits", type=click.IntRange(min=1), help="How many random splits.")
+@click.option(
+    "--protocol",
+    "protocols",
+    multiple=True,
+    callback=names,
+    help="seen: classes of the training items; unseen: others.",
+)
+@click.option("-o", "--output", metavar="FOLDER", help="Folder of the results.  [default: out/lab/NAME]")
+@click.option("--data", metavar="FOLDER", help="Folder of data sets.  [default: what CGHASH_DATA names]")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes at a time.  [default: all cores]")
+@click.option("--limit", type=click.FloatRange(min=0, min_open=True), help="Seconds after which a task is given up.")
+@click.option("--fresh", is_flag=True, help="Measure again what is there.")
+@quiet_option
+def run(
+    experiment: str,
+    datasets: list[str],
+    methods: list[str],
+    bits: list[int] | None,
+    splits: int | None,
+    protocols: list[str],
+    output: str | None,
+    data: str | None,
+    jobs: int | None,
+    limit: float | None,
+    fresh: bool,
+    quiet: bool,
+) -> None:
+    """Run EXPERIMENT: 'paper', another name of 'cghash lab list', or a .toml file.
+
+    Results go to a folder, one JSON file for each data set, split, method and number of bits. The same command again
+    runs what is missing or failed. A data set that cannot be had is left out, with a word about it.
+
+    \b
+    Examples:
+      cghash lab run paper
+      cghash lab run paper --dataset isolet --splits 5 --bits 10,20,30,40,50,60
+      cghash lab run paper --dataset mine.npz --method CGHash,ITQ,LSH -o out/mine
+      cghash lab run paper --protocol unseen --method CGHash,SDH,KSH
+      cghash lab run mine.toml -j 4
+    """
+    from ...lab.experiments.plan import read_experiment
+    from ...lab.experiments.results import Store
+    from ...lab.experiments.runner import run as run_all
+
+    plan = read_experiment(experiment).only(datasets, methods, bits or (), splits, protocols)
+    plan = _with_data(plan, data, quiet)
+    folder = Path(output or f"out/lab/{plan.name}")
+    folder.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    with _Progress(plan, quiet) as progress:
+        try:
+            failed = run_all(plan, Store(folder), data=data, n_jobs=jobs, limit=limit, fresh=fresh, told=progress)
+        except KeyboardInterrupt:
+            say(f"stopped; what was measured is in {folder}, and the same command goes on from there", quiet)
+            raise
+    say(f"{_duration(time.monotonic() - began)}; results in {folder}; look: cghash lab report {folder}", quiet)
+    if failed:
+        raise click.ClickException(f"{len(failed)} tasks failed; the first: {failed[0].task.name}: {failed[0].error}")
+
+
+def _with_data(plan: Experiment, data: str | None, quiet: bool) -> Experiment:
+    """The experiment on the data sets that are there or can be had; each is fetched before the work begins."""
+    from dataclasses import replace
+
+    from ...exceptions import InvalidInputError, MissingDataError
+    from ...lab.datasets import load
+
+    there = []
+    for spec in plan.datasets:
+        try:
+            load(spec.path or spec.name, folder=data)
+            there.append(spec)
+        except MissingDataError as error:
+            say(f"left out: {error}", quiet)
+    if not there:
+        raise InvalidInputError(f"none of the data sets can be had: {', '.join(s.name for s in plan.datasets)}")
+    return replace(plan, datasets=tuple(there))
+
+
+class _Progress:
+    """A bar on a terminal, a line a task in a log."""
+
+    def __init__(self, plan: Experiment, quiet: bool) -> None:
+        self.total, self.quiet = sum(1 for _ in plan.tasks()), quiet
+        self._bar: Any = None
+
+    def __enter__(self) -> _Progress:
+        if not self.quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+            columns = TextColumn("tasks"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
+            self._bar = Progress(*columns, console=Console(stderr=True))
+            self._task = self._bar.add_task("", total=self.total)
+            self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, event: Event) -> None:
+        words = f"{event.task.name}: {event.error or f'{event.seconds:.1f} s'}"
+        left = f"about {_duration(event.seconds_left)} left"
+        if self._bar is not None:
+            self._bar.update(self._task, completed=event.done, description=f"{left}; {words}")
+            if event.error:
+                self._bar.console.print(f"failed: {words}", style="red", highlight=False)
+        else:
+            say(f"{event.done}/{event.total} {words} ({left})", self.quiet)
+
+
+def _duration(seconds: float) -> str:
+    minutes = seconds / 60
+    return f"{seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

@@ -1,0 +1,11 @@
+"""Experiments: which methods on which data sets (plan), run cell by cell (runner), into raw results that are kept.
+
+| file        | what it is                                                                          |
+|-------------|-------------------------------------------------------------------------------------|
+| `plan`      | an experiment as a TOML file says it; `paper`, `embeddings` and others come with us  |
+| `protocol`  | who is trained on, searched and asked: classes seen in training, or never seen       |
+| `methods`   | the estimators by name, and the choice of their parameters on training items         |
+| `cells`     | one method on one split: fit, encode, criteria, a result for each number of bits     |
+| `runner`    | all cells, in processes of their own: resumed, parallel, a failure does not stop it  |
+| `results`   | raw results: one JSON file a cell, or many as lines of one file                      |
+"""

@@ -1,0 +1,112 @@
+"""Experiments as TOML files say them."""
+
+import pytest
+
+from cghash.exceptions import InvalidInputError
+from cghash.lab.experiments.methods import EUCLIDEAN, NAMES, estimator_of
+from cghash.lab.experiments.plan import built_in, read_experiment, source_of
+
+MINE = """
+splits = 2
+bits = [16, 8]
+[[datasets]]
+name = "digits"
+train = 300
+[[methods]]
+name = "LSH"
+[[methods]]
+name = "steep"
+estimator = "CGHash"
+parameters = { n_neighbors = 10 }
+on = { digits = { n_neighbors = 5 } }
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    def write(text):
+        path = tmp_path / "mine.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_every_experiment_that_comes_along_names_methods_and_parameters_that_exist(name):
+    experiment = read_experiment(name)
+    for method in experiment.methods:
+        if method.estimator == EUCLIDEAN:
+            continue
+        for dataset in experiment.datasets:
+            searched = {key: values[0] for key, values in method.search.items()}
+            estimator_of(method.estimator, method.parameters_on(dataset.name) | searched, 8, 0, 1)
+
+
+def test_the_paper_s_experiment_has_its_methods_data_sets_and_lengths():
+    paper = read_experiment("paper")
+    ten = {"LSH", "SSC", "LSI", "LCH", "SPH", "STH", "AGH", "BRE", "SPLH", "ITQ"}
+    assert {method.name for method in paper.methods} == ten | {"CGHash"}
+    assert {data.name for data in paper.datasets} == {"isolet", "scene15", "mnist", "labelme", "usps", "pascal07"}
+    assert paper.bits == (10, 20, 30, 40, 50, 60)
+    assert (paper.splits, paper.top, paper.neighbors) == (5, 50, 3)
+    ours = paper.methods[0]
+    assert ours.parameters_on("scene15")["n_neighbors"] == 30
+    assert ours.parameters_on("usps")["n_neighbors"] == 10
+
+
+def test_tasks_are_all_combinations_a_split_at_a_time(mine):
+    experiment = read_experiment(mine(MINE))
+    tasks = list(experiment.tasks())
+    assert [(task.split, task.method.name) for task in tasks] == [(0, "LSH"), (0, "steep"), (1, "LSH"), (1, "steep")]
+    assert experiment.bits == (8, 16)
+    assert experiment.methods[1].parameters_on("digits") == {"n_neighbors": 5}
+    assert experiment.methods[1].parameters_on("usps") == {"n_neighbors": 10}
+
+
+def test_part_of_an_experiment_may_name_own_data_and_other_methods():
+    part = read_experiment("paper").only(["usps", "folder/own.npz"], ["CGHash", "KSH"], [32], 1, ["unseen"])
+    assert [(data.name, data.path) for data in part.datasets] == [("usps", None), ("own", "folder/own.npz")]
+    assert [method.estimator for method in part.methods] == ["CGHash", "KSH"]
+    assert (part.bits, part.splits, part.protocols) == ((32,), 1, ("unseen",))
+
+
+def test_an_experiment_like_another_changes_only_what_it_says(mine):
+    experiment = read_experiment(mine('like = "paper"\nsplits = 1\n'))
+    paper = read_experiment("paper")
+    assert experiment.splits == 1
+    assert experiment.methods == paper.methods
+    assert experiment.datasets == paper.datasets
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (MINE.replace("splits = 2", "splits = 0"), "splits must be a whole number of at least 1, got 0"),
+        (MINE.replace("[16, 8]", "[16, 0]"), "bits must be a whole number of at least 1, got 0"),
+        (MINE.replace("train = 300", "trian = 300"), "unexpected keyword argument 'trian'"),
+        (MINE.replace("train = 300", 'scaling = "log"'), "scaling of digits must be one of"),
+        (MINE.replace('"steep"', '"LSH"'), "names must differ, got LSH, LSH"),
+        (MINE.replace("splits = 2", 'protocols = ["other"]'), "protocol must be one of"),
+        ("splits = 2", r"datasets must be tables \[\[datasets\]\]"),
+        ("splits = = 2", "must be a TOML file"),
+        ('like = "nothing"', "like must be one of"),
+    ],
+)
+def test_mistakes_in_a_file_are_named(mine, text, says):
+    with pytest.raises(InvalidInputError, match=says):
+        read_experiment(mine(text))
+
+
+def test_unknown_names_are_answered_with_the_known_ones():
+    with pytest.raises(InvalidInputError, match=r"one of .*paper.* or a \.toml file, got 'papr'"):
+        source_of("papr")
+    with pytest.raises(InvalidInputError, match=r"dataset must be one of isolet.*, got 'iris'"):
+        read_experiment("paper").only(datasets=["iris"])
+    with pytest.raises(InvalidInputError, match=r"method must be one of CGHash.*, got 'XYZ'"):
+        read_experiment("paper").only(methods=["XYZ"])
+    with pytest.raises(InvalidInputError, match="estimator must be one of"):
+        estimator_of("XYZ", {}, 8, 0, 1)
+    with pytest.raises(InvalidInputError, match=r"parameters of LSH must be among n_bits.*, got depth"):
+        estimator_of("LSH", {"depth": 3}, 8, 0, 1)
+    assert "CGHash" in NAMES
