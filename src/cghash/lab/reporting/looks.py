@@ -6,6 +6,7 @@ and hollow marks, so that no two methods differ in colour alone. The reference i
 
 from __future__ import annotations
 
+import colorsys
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -130,7 +131,9 @@ def palette_css() -> str:
 
 
 def _lighter(colour: str) -> str:
-    """Mixed with white, dark colours more than bright ones."""
-    parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
-    share = 0.28 + 0.32 * (1 - max(parts) / 255)
-    return "#" + "".join(f"{round(part + (255 - part) * share):02x}" for part in parts)
+    """The same hue, light enough for dark ground."""
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    hue, light, saturation = colorsys.rgb_to_hls(red, green, blue)
+    return "#" + "".join(
+        f"{round(255 * part):02x}" for part in colorsys.hls_to_rgb(hue, 0.55 + 0.25 * light, saturation)
+    )

@@ -61,10 +61,11 @@ class Plots:
             sets = [EMBEDDINGS]
         drawn = [self._bytes(dataset, protocol, alone=len(sets) == 1) for dataset in sets]
         body = "\n".join(part for part in drawn if part)
+        if not body:
+            return ""
         words = paragraph("How well items are ranked for the bytes that each one takes.")
-        return section(
-            "bytes", "Quality over bytes", words + f'\n<div class="figures">\n{body}\n</div>' if body else ""
-        )
+        kind = "figures single" if len(sets) == 1 else "figures"
+        return section("bytes", "Quality over bytes", words, f'<div class="{kind}">\n{body}\n</div>')
 
     def _chart(self, dataset: str, protocol: str, methods: list[str] | None = None) -> Chart:
         names = methods or self.measured.methods(dataset, protocol)

@@ -39,7 +39,7 @@ def paper_and_here(measured: Measured) -> str:
     sets = ", ".join(title_of(dataset) for dataset in counted(measured))
     words = (
         f"What the paper says of {OURS} beside its ten competitors (Li, Lin, Shen, van den Hengel, Dick: Learning Hash "
-        f"Functions Using Column Generation, ICML 2013), and what these results show. Counted here: {sets}. "
+        f"Functions Using Column Generation, ICML 2013), and what these results show. Counted here: {sets or 'none'}. "
         + (f"Of the paper's six data sets these are not in the results: {', '.join(missing)}." if missing else "")
     )
     cards = "\n".join(_claim(claim) for claim in claims(measured))
@@ -128,13 +128,14 @@ def costs_section(measured: Measured) -> str:
     parts = []
     for dataset in measured.datasets():
         protocol = next(p for p in measured.protocols if dataset in measured.datasets(p))
-        parts.append(f"<h3>{escape(title_of(dataset))}</h3>\n{cost_table(measured, dataset, protocol)}")
+        parts.append(f"<div><h3>{escape(title_of(dataset))}</h3>\n{cost_table(measured, dataset, protocol)}</div>")
     words = (
         "Means over splits with the longest codes. Fit: one fit, which gives all shorter codes too where codes have "
         "prefixes. Choice: of parameters by cross-validation, before the fit. Bits: fewer than asked for where a "
         "method has no more. Peak: of the whole process, data included."
     )
-    return section("costs", "Time, bytes, memory", paragraph(words), *parts)
+    tables = "\n".join(parts)
+    return section("costs", "Time, bytes, memory", paragraph(words), f'<div class="figures">\n{tables}\n</div>')
 
 
 def cells_section(measured: Measured) -> str:
@@ -150,13 +151,12 @@ def cells_section(measured: Measured) -> str:
 
 
 def _expected(measured: Measured) -> int:
-    """Splits × methods × numbers of bits of each data set and protocol, for methods with K and others apart."""
-    groups: dict[tuple[str, ...], list[set[object]]] = defaultdict(lambda: [set(), set(), set()])
+    """Each method at each of its numbers of bits, on all splits of the data set and protocol."""
+    splits: dict[tuple[str, str], set[int]] = defaultdict(set)
     for cell in measured.cells:
-        asked = groups[cell["dataset"], cell["protocol"]]
-        for found, key in zip(asked, ("split", "method", "bits"), strict=True):
-            found.add(cell[key])
-    return sum(len(splits) * len(methods) * len(bits) for splits, methods, bits in groups.values())
+        splits[cell["dataset"], cell["protocol"]].add(cell["split"])
+    asked = {(cell["dataset"], cell["protocol"], cell["method"], cell["bits"]) for cell in measured.cells}
+    return sum(len(splits[dataset, protocol]) for dataset, protocol, _, _ in asked)
 
 
 def _failures(measured: Measured) -> str:
