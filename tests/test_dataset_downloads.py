@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -314,6 +315,30 @@ def test_without_download_nothing_is_asked_for(site, small_usps):
     with pytest.raises(MissingDataError, match="not in the data folder or the cache"):
         datasets.load("usps", download=False)
     assert site.asked == []
+
+
+def test_archive_is_downloaded_and_unpacked(site, tmp_path, monkeypatch):
+    line = ", ".join(["0.5"] * 617)
+    with zipfile.ZipFile(tmp_path / "isolet.zip", "w") as archive:
+        archive.writestr("isolet1+2+3+4.data", f"{line}, 3.\n{line}, 4.\n")
+        archive.writestr("isolet5.data", f"{line}, 5.\n")
+    site.files = {"/isolet.zip": (tmp_path / "isolet.zip").read_bytes()}
+    entry = registry.DATASETS["isolet"]
+    files = (replace(entry.files[0], url=f"{site.url}/isolet.zip"),)
+    monkeypatch.setitem(registry.DATASETS, "isolet", replace(entry, files=files, shape=(3, 617)))
+    monkeypatch.setenv("CGHASH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("CGHASH_DATA", raising=False)
+    for _ in range(2):
+        assert datasets.load("isolet", progress=False).y.tolist() == [2, 3, 4]
+    assert len(site.asked) == 1
+
+
+def test_archive_without_the_originals_is_an_error(site, tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "isolet.zip", "w") as archive:
+        archive.writestr("readme", "moved elsewhere")
+    monkeypatch.setenv("CGHASH_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(FormatError, match=r"isolet\.zip must hold isolet1"):
+        datasets.load("isolet", folder=tmp_path, progress=False)
 
 
 def test_progress_lines_tell_each_tenth(capsys, site, small_usps):

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import pickle
 import struct
 import tarfile
 from pathlib import Path
@@ -492,6 +493,15 @@ def test_own_npz_has_its_labels_and_its_split(tmp_path):
     assert (data.classes, data.n_train, data.images) == (("a", "b", "c"), 3, None)
     with pytest.raises(InvalidInputError, match="no pictures"):
         data.pictures([0])
+
+
+def test_data_sets_travel_to_other_processes(tmp_path):
+    scenes(tmp_path / "scene15", {"bedroom": 1, "store": 1})
+    for name in "digits", "scene15-gist":
+        data = load(name, folder=tmp_path, progress=False)
+        twin = pickle.loads(pickle.dumps(data))  # noqa: S301
+        np.testing.assert_array_equal(twin.X, data.X)
+        np.testing.assert_array_equal(twin.pictures([1]), data.pictures([1]))
 
 
 def test_own_npy_has_labels_in_a_second_file_or_none(tmp_path):
