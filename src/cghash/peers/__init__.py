@@ -11,6 +11,8 @@ _HOMES = {  # name: module; each file cites its paper
     "LCH": "lch",
     "SPH": "sph",
     "SPLH": "splh",
+    "STH": "sth",
+    "AGH": "agh",
     "ITQ": "itq",
     "PCAH": "pcah",
     "KLSH": "klsh",
