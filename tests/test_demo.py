@@ -16,7 +16,6 @@ from cghash import CGHash
 from cghash.cli import main
 from cghash.exceptions import FormatError, InvalidInputError, MissingDependencyError
 from cghash.lab import demo, figures, report
-from cghash.lab.baselines import RandomProjections, SignOfPCA
 from cghash.lab.demo_results import DemoResults
 from cghash.lab.pixels import png
 
@@ -182,26 +181,6 @@ def test_png_holds_the_pixels_it_was_given():
     (length,) = struct.unpack(">I", content[start - 8 : start - 4])
     rows = np.frombuffer(zlib.decompress(content[start : start + length]), dtype=np.uint8).reshape(2, 13)
     assert np.array_equal(rows[:, 1:].reshape(2, 3, 4), image)
-
-
-def test_sign_of_pca_is_the_sign_of_the_projections_on_leading_eigenvectors():
-    X = np.random.default_rng(0).standard_normal((50, 4)) * [4.0, 3.0, 2.0, 1.0]
-    _, vectors = np.linalg.eigh(np.cov(X.T))
-    leading = vectors[:, ::-1][:, :2]
-    expected = (X - X.mean(axis=0)) @ leading > 0
-    bits = SignOfPCA(2).fit(X).transform(X).astype(bool)
-    assert all(np.array_equal(b, e) or np.array_equal(b, ~e) for b, e in zip(bits.T, expected.T, strict=True))
-
-
-def test_sign_of_pca_has_no_more_bits_than_components():
-    X = np.random.default_rng(0).standard_normal((50, 3)) @ np.ones((3, 8))  # rank 1
-    assert SignOfPCA(8).fit(X).n_bits_ == 1
-
-
-def test_random_projections_differ_with_probability_angle_over_pi():
-    codes = RandomProjections(20_000).fit([[1.0, 0.0], [-1.0, 0.0]])
-    first, second = codes.transform([[1.0, 0.0], [1.0, 1.0]])  # 45 degrees around the mean 0
-    assert np.mean(first != second) == pytest.approx(0.25, abs=0.015)
 
 
 @pytest.mark.parametrize("n_bits", [(), (0,), (8.5,)])

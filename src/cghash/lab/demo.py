@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +14,11 @@ from threadpoolctl import threadpool_limits
 
 from .._validation import check_whole
 from ..codes import weighted_hamming
-from ..exceptions import InvalidInputError
+from ..exceptions import FewerBitsWarning, InvalidInputError
 from ..hasher import CGHash
 from ..learning.families.linear import LinearFunctions
-from .baselines import RandomProjections, SignOfPCA
+from ..peers import LSH, PCAH
+from ..peers.base import Peer
 from .criteria import average_precision, knn_error, mean_over_queries, precision_at, precision_recall
 from .demo_results import DemoResults, Digit, Example, Fit, Row
 
@@ -98,8 +100,8 @@ class _Experiment:
 
     def results(self, began: float) -> DemoResults:
         self._add_row(EUCLIDEAN, None, _squared_distances(self.split), self.split.database.shape[1])
-        self._measure_unlearned(PCA, SignOfPCA)
-        self._measure_unlearned(RANDOM, RandomProjections)
+        self._measure_unlearned(PCA, PCAH(self.lengths[-1]))
+        self._measure_unlearned(RANDOM, LSH(self.lengths[-1], random_state=self.seed))
         models = {name: self._learn(name) for name in reversed(SETTINGS)}
         return DemoResults(
             n_database=len(self.split.labels),
@@ -114,10 +116,13 @@ class _Experiment:
             seconds=time.perf_counter() - began,
         )
 
-    def _measure_unlearned(self, name: str, method: type[SignOfPCA] | type[RandomProjections]) -> None:
+    def _measure_unlearned(self, name: str, peer: Peer) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FewerBitsWarning)  # the table shows how many there are
+            peer.fit(self.split.database)
         for m in self._all_lengths():
-            codes = method(m, self.seed).fit(self.split.database)
-            self._measure(name, m, codes, np.ones(codes.n_bits_))
+            shorter = peer.truncate(min(m, peer.n_bits_))
+            self._measure(name, m, shorter, shorter.weights_)
 
     def _learn(self, name: str) -> CGHash:
         self.say(f"learning {self.lengths[-1]} bits: {name}")
