@@ -13,9 +13,8 @@ RankTask task_of(In<std::int32_t> kinds, In<std::uint8_t, 2> relevant, In<std::i
             view(relevant), view(cuts), n_head};
 }
 
-nb::tuple given(Ranked ranked) {
+nb::tuple given(Ranked ranked, std::size_t p) {
     const std::size_t q = ranked.average_precision.size();
-    const std::size_t p = q ? ranked.within.size() / q : 0;
     return nb::make_tuple(give(std::move(ranked.average_precision)), give(std::move(ranked.within), {q, p}),
                           give(std::move(ranked.first)), give(std::move(ranked.group)), give(std::move(ranked.kind)),
                           give(std::move(ranked.count)));
@@ -30,7 +29,7 @@ nb::tuple keys(In<std::uint64_t, 2> keys, In<std::int32_t> kinds, In<std::uint8_
         nb::gil_scoped_release unlocked;
         ranked = rank_keys(task_of(kinds, relevant, cuts, n_head), view(keys), n_threads);
     }
-    return given(std::move(ranked));
+    return given(std::move(ranked), cuts.size());
 }
 
 nb::tuple codes(In<std::uint8_t, 2> queries, In<std::uint8_t, 2> items, In<std::int64_t> weights,
@@ -44,7 +43,7 @@ nb::tuple codes(In<std::uint8_t, 2> queries, In<std::uint8_t, 2> items, In<std::
         nb::gil_scoped_release unlocked;
         ranked = rank_codes(task_of(kinds, relevant, cuts, n_head), view(queries), view(items), view(weights), n_threads);
     }
-    return given(std::move(ranked));
+    return given(std::move(ranked), cuts.size());
 }
 
 }  // namespace
