@@ -70,6 +70,7 @@ docs: setup      ## the documentation, warnings as errors, into docs/_build/html
 
 bench: setup     ## speed: ratios measured side by side, into benchmarks/results
 	$(BIN)/python benchmarks/speed/fit.py
+	$(BIN)/python benchmarks/speed/criteria.py
 
 searchbench: setup  ## search beside FAISS, into benchmarks/results; with the learned codes of CGHASH_DATA
 	$(BIN)/python -m pip install --quiet "faiss-cpu>=1.8"

@@ -56,6 +56,14 @@ def yardstick(rows: list[Row]) -> str:
     return table(header, ([shown(r.get(n)) for n in names] for r in rows if "plain_seconds" in r), words=0)
 
 
+def criteria(rows: list[Row]) -> str:
+    """Seconds of all criteria, over their floor and beside sorting."""
+    names = "queries,items,size,seconds,processor_seconds,floor_processor_seconds,over_floor,numpy_seconds,peak_MB"
+    header = "distances,queries,items,bits or features,seconds,processor seconds,floor,over floor,NumPy seconds,MB"
+    lines = ([r["distances"], *(shown(r.get(name)) for name in names.split(","))] for r in rows)
+    return table(header.split(","), lines)
+
+
 def defaults(rows: list[Row]) -> str:
     """mAP of family × sampling × C on each set, one table for each protocol; the best of a column in bold."""
     words = {"seen": "Classes seen in training", "unseen": "Classes held out of training"}
@@ -97,6 +105,7 @@ TABLES: dict[str, tuple[str, Callable[[list[Row]], str], str]] = {
     "hinge": ("fit_hinge", fit, "python benchmarks/speed/fit.py --loss hinge --output fit_hinge"),
     "growth": ("fit", growth, "python benchmarks/speed/fit.py"),
     "yardstick": ("fit", yardstick, "python benchmarks/speed/fit.py"),
+    "criteria": ("criteria", criteria, "python benchmarks/speed/criteria.py"),
     "defaults": ("defaults", defaults, "python benchmarks/quality/defaults.py"),
     "paper": ("paper", paper, "python benchmarks/quality/paper.py"),
     "search": ("search", search_tables.at_once, SEARCH),

@@ -12,6 +12,7 @@ using namespace cghash;
 void bind_codes(nb::module_& m);
 void bind_nearest(nb::module_& m);
 void bind_pricing(nb::module_& m);
+void bind_rankings(nb::module_& m);
 void bind_stumps(nb::module_& m);
 
 namespace {
@@ -99,4 +100,5 @@ NB_MODULE(_native, m) {
     bind_stumps(m);
     bind_nearest(m);
     bind_pricing(m);
+    bind_rankings(m);
 }

@@ -13,9 +13,10 @@ from hypothesis.extra import numpy as hnp
 
 from cghash.codes import weighted_hamming
 from cghash.exceptions import InvalidInputError
-from cghash.lab import criteria
+from cghash.lab import ranking, vote
 from cghash.lab.criteria import (
     average_precision,
+    euclidean_neighbors,
     evaluate,
     evaluate_vectors,
     knn_error,
@@ -24,6 +25,11 @@ from cghash.lab.criteria import (
     precision_at,
     precision_recall,
     recall_at,
+    recall_by_codes,
+    recall_by_distances,
+    retrieve_by_codes,
+    retrieve_by_distances,
+    retrieve_by_vectors,
 )
 
 # --- The oracle: every order of the tied items, one by one. ---
@@ -55,6 +61,14 @@ def plain_error(order, labels, label, k):
     count = Counter(votes)
     most = max(count.values())
     return int(next(v for v in votes if count[v] == most) != label)
+
+
+def plain_set_error(order, sets, own, k):
+    """The same vote by label sets: wrong when the elected set shares no label with the query's."""
+    votes = [tuple(sets[item]) for item in order[:k]]
+    count = Counter(votes)
+    most = max(count.values())
+    return int(not np.dot(next(v for v in votes if count[v] == most), own))
 
 
 def plain_dcg(order, gains, k):
@@ -115,6 +129,53 @@ def test_knn_error_is_the_mean_over_all_orders(case, label):
     distances, labels, k = case
     exact = expected(distances, lambda order: Fraction(plain_error(order, labels, label, k)))
     assert knn_error(distances[None], labels, [label], k)[0] == pytest.approx(float(exact), abs=1e-13)
+
+
+@settings(max_examples=200)
+@given(tied(st.integers(0, 7), most_items=6), st.integers(0, 7))
+def test_vote_of_label_sets_is_the_mean_over_all_orders(case, own):
+    distances, numbers, k = case
+    sets, query = (numbers[:, None] >> np.arange(3)) & 1, (own >> np.arange(3)) & 1
+    exact = expected(distances, lambda order: Fraction(plain_set_error(order, sets, query, k)))
+    assert knn_error(distances[None], sets, query[None], k)[0] == pytest.approx(float(exact), abs=1e-13)
+
+
+@settings(max_examples=100)
+@given(tied(st.integers(0, 7), most_items=6), st.integers(0, 7), st.data())
+def test_all_criteria_at_once_are_the_means_over_all_orders(case, own, data):
+    distances, numbers, k = case
+    top = data.draw(st.integers(1, len(distances)))
+    sets, query = (numbers[:, None] >> np.arange(3)) & 1, (own >> np.arange(3)) & 1
+    gains = sets @ query
+    relevant = gains > 0
+    found = retrieve_by_distances(lambda rows: distances[None][rows], query[None], sets, top=top, k=k)
+    assert found.retrieved.tolist() == list(range(1, len(distances) + 1))
+    at_top = expected(distances, lambda order: plain_precision(order, relevant, top))
+    error = expected(distances, lambda order: Fraction(plain_set_error(order, sets, query, k)))
+    assert (found.top, found.knn_error) == pytest.approx((float(at_top), float(error)), abs=1e-13)
+    if not relevant.any():
+        assert all(np.isnan(value).all() for value in (found.map, found.ndcg, found.precision, found.recall))
+        return
+    best = plain_dcg(np.argsort(-gains), gains, top)
+    ap = expected(distances, lambda order: plain_average_precision(order, relevant))
+    gain = expected(distances, lambda order: plain_dcg(order, gains, top) / best)
+    assert (found.map, found.ndcg) == pytest.approx((float(ap), gain), abs=1e-12)
+    for r, precision, recall in zip(found.retrieved, found.precision, found.recall, strict=True):
+        exact = expected(distances, lambda order, r=r: plain_precision(order, relevant, r))
+        assert (precision, recall) == pytest.approx((float(exact), float(exact * r) / relevant.sum()), abs=1e-13)
+
+
+@given(tied(flags))
+def test_recall_of_several_cuts_is_the_mean_over_all_orders(case):
+    distances, relevant, k = case
+    neighbors = np.flatnonzero(relevant)[None]
+    if not relevant.any():
+        return
+    cuts = [len(distances) + 5, k, 1]
+    found = recall_by_distances(neighbors, lambda rows: distances[None][rows], len(distances), retrieved=cuts)
+    for r, value in zip(np.minimum(cuts, len(distances)), found, strict=True):
+        exact = expected(distances, lambda order, r=r: plain_precision(order, relevant, r) * int(r))
+        assert value == pytest.approx(float(exact) / relevant.sum(), abs=1e-13)
 
 
 def test_knn_error_of_many_votes_agrees_with_drawing_orders():
@@ -226,6 +287,7 @@ def test_order_of_the_items_and_scale_of_the_distances_do_not_matter(seed):
         lambda D, p: precision_at(D, relevant[:, p], 7),
         lambda D, p: knn_error(D, labels[p], own, 5),
         lambda D, p: ndcg(D, relevant[:, p], 9),
+        lambda D, p: retrieve_by_distances(lambda rows: D[rows], own, labels[p], top=7).recall,
     ):
         np.testing.assert_allclose(value(D, np.arange(40)), value(np.exp(D[:, shuffle]), shuffle), atol=1e-12)
 
@@ -248,8 +310,10 @@ def test_blocks_do_not_change_the_values(monkeypatch):
         return evaluate(query_bits, bits, w, own, labels), average_precision(D, relevant), error, *points
 
     whole = everything()
-    monkeypatch.setattr(criteria, "_RANKED", 3 * 200)
-    monkeypatch.setattr(criteria, "_COMPUTED", 7 * 200)
+    monkeypatch.setattr(ranking, "_COMPUTED", 7 * 200)
+    monkeypatch.setattr(ranking, "_MOST_QUERIES", 5)
+    monkeypatch.setattr(ranking, "_GAINS", 3 * 200)
+    monkeypatch.setattr(vote, "_BLOCK", 40)
     for one, other in zip(whole, everything(), strict=True):
         if isinstance(one, dict):
             assert one == pytest.approx(other, abs=1e-14)
@@ -275,11 +339,78 @@ def test_several_labels_an_item_count_as_relevant_when_one_is_shared():
     query_bits, bits, w, own, labels = blobs()
     one_hot = np.eye(4, dtype=int)
     single = evaluate(query_bits, bits, w, own, labels)
-    several = evaluate(query_bits, bits, w, one_hot[own], one_hot[labels])
-    assert (several["map"], several["top"]) == (single["map"], single["top"])
-    assert math.isnan(several["knn_error"])
+    assert evaluate(query_bits, bits, w, one_hot[own], one_hot[labels]) == pytest.approx(single, abs=1e-13)
     both = evaluate([[0]], [[0], [1], [1]], [1], [[1, 1, 0]], [[0, 0, 1], [0, 1, 1], [1, 0, 0]], top=1, k=1)
     assert both["map"] == pytest.approx((1 / 2 + 2 / 3) / 2)
+
+
+def test_items_without_labels_are_relevant_to_nobody():
+    found = evaluate([[0]], [[0], [1]], [1], np.zeros((1, 2)), np.zeros((2, 2)), top=1, k=1)
+    assert math.isnan(found["map"])
+    assert (found["top"], found["knn_error"]) == (0, 1)
+
+
+def test_one_pass_gives_what_the_criteria_give_one_by_one():
+    query_bits, bits, w, own, labels = blobs()
+    own[:2] = 9  # no such item
+    D, relevant = weighted_hamming(query_bits, bits, w), own[:, None] == labels
+    found = retrieve_by_codes(query_bits, bits, w, own, labels, top=20, k=5, n_points=30)
+    assert found.map == pytest.approx(np.nanmean(average_precision(D, relevant)))
+    assert found.ndcg == pytest.approx(np.nanmean(ndcg(D, relevant, 20)))
+    assert found.knn_error == pytest.approx(knn_error(D, labels, own, 5).mean())
+    for one, other in zip(
+        precision_recall(D, relevant, 30), (found.retrieved, found.precision, found.recall), strict=True
+    ):
+        np.testing.assert_allclose(one, other)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_threads_do_not_change_a_bit(n_jobs):
+    query_bits, bits, w, own, labels = blobs()
+    neighbors = euclidean_neighbors(query_bits, bits, n_jobs=n_jobs)
+    np.testing.assert_array_equal(neighbors, euclidean_neighbors(query_bits, bits, n_jobs=1))
+    codes = query_bits, bits, w
+    one, other = (retrieve_by_codes(*codes, own, labels, n_jobs=n) for n in (1, n_jobs))
+    assert (one.map, one.top, one.knn_error, one.ndcg) == (other.map, other.top, other.knn_error, other.ndcg)
+    one, other = (recall_by_codes(neighbors, *codes, n_jobs=n) for n in (1, n_jobs))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_recall_of_codes_is_the_mean_of_recall_at():
+    query_bits, bits, w, _, _ = blobs()
+    rng = np.random.default_rng(5)
+    X, Q = rng.normal(size=(200, 3)), rng.normal(size=(37, 3))
+    neighbors = euclidean_neighbors(Q, X, k=10)
+    found = recall_by_codes(neighbors, query_bits, bits, w, retrieved=[1, 10, 100, 1000])
+    D = weighted_hamming(query_bits, bits, w)
+    np.testing.assert_allclose(found, [recall_at(D, neighbors, k).mean() for k in (1, 10, 100, 200)])
+
+
+def test_euclidean_neighbors_are_sorted_by_distance_and_number():
+    rng = np.random.default_rng(7)
+    X, Q = rng.integers(0, 4, (300, 3)), rng.integers(0, 4, (9, 3))  # many vectors are equal
+    D = ((Q[:, None] - X) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(euclidean_neighbors(Q, X, k=40), np.argsort(D, axis=1, kind="stable")[:, :40])
+
+
+def test_no_queries_have_no_neighbours_and_no_recall():
+    assert euclidean_neighbors(np.zeros((0, 2)), np.zeros((3, 2)), k=2).shape == (0, 2)
+    assert np.isnan(recall_by_codes(np.zeros((0, 1), int), np.zeros((0, 2)), np.zeros((3, 2)), [1, 1])).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int8", "uint64", "bool"])
+def test_distances_of_any_type_keep_their_order_and_ties(dtype):
+    values = {"f": [-np.inf, -2.5, -1.0, -0.0, 0.0, 1e-300, 1.0, np.inf], "i": [-100, -1, 0, 0, 7, 7, 8, 100],
+              "u": [0, 1, 1, 2, 7, 2**63, 2**64 - 1, 5], "b": [0, 1, 1, 1, 0, 0, 1, 1]}  # fmt: skip
+    D = np.array([values[np.dtype(dtype).kind]], dtype=dtype)
+    ranks = np.unique(D[0], return_inverse=True)[1][None]
+    relevant = [[1, 0, 1, 1, 0, 0, 1, 0]]
+    assert average_precision(D, relevant)[0] == average_precision(ranks, relevant)[0]
+
+
+def test_neighbouring_large_whole_numbers_do_not_tie():
+    D = np.array([[2**62 + 1, 2**62]])  # equal as floats
+    assert average_precision(D, [[1, 0]])[0] == 0.5
 
 
 def test_labels_may_be_words_or_numbers():
@@ -341,14 +472,13 @@ D = np.array([[1.0, 2.0, 3.0]])
         (lambda: average_precision(D, [[1, 0, 2]]), "relevant must hold only 0 and 1, got 2"),
         (lambda: precision_at(D, [[1, 0, 0]]), "k must be a whole number from 1 to 3, got 50"),
         (lambda: precision_at(D, [[1, 0, 0]], k=1.5), "k must be a whole number from 1 to 3, got 1.5"),
-        (lambda: precision_recall(D, [[1, 0, 0]], n_points=1), "n_points must be 2 or more, got 1"),
+        (lambda: precision_recall(D, [[1, 0, 0]], n_points=1), "n_points must be a whole number from 2 .* got 1"),
         (lambda: recall_at(D, [[0, 3]], 1), "true_neighbors must lie in 0 to 2, got 0 to 3"),
         (lambda: recall_at(D, [[1, 1]], 1), "true_neighbors must not name an item twice"),
         (lambda: recall_at(D, [[0.5]], 1), "true_neighbors must be item numbers, 1 rows"),
         (lambda: ndcg(D, [[1, -1, 0]], 1), "gains must be finite and 0 or more, got -1"),
         (lambda: knn_error(D, [0, 1], [0]), "database_labels must have 3 rows"),
         (lambda: knn_error(D, [0, 1, 1], [[0]]), "database_labels must be like query_labels"),
-        (lambda: knn_error(D, np.eye(3), np.eye(3)[:1]), "must be 1-D, one label an item"),
         (lambda: knn_error(D, [0, 1, 1], ["a"]), "database_labels must be of the type of query_labels"),
         (lambda: knn_error(D, [0, 1, np.nan], [0]), "database_labels must not be missing, got nan"),
         (lambda: knn_error(D, [0, 1, 1], [0], k=4), "k must be a whole number from 1 to 3, got 4"),
@@ -364,6 +494,15 @@ D = np.array([[1.0, 2.0, 3.0]])
             lambda: evaluate([[1]], [[0]], [1], [0], [0], top=2),
             "top must be a whole number from 1 to 1, got 2",
         ),
+        (lambda: evaluate([[1]], [[0]], [1], [0], [0], 1, 1, n_jobs=0), "n_jobs must be None or a whole number"),
+        (lambda: retrieve_by_distances(lambda rows: D, [0], [0], 1, 1), r"distances must give \(1, 1\) numbers"),
+        (lambda: retrieve_by_distances(lambda rows: D * np.nan, [0], [0] * 3, 1, 1), "distances must be numbers"),
+        (lambda: retrieve_by_vectors([[1.0]], [[1.0]], [0], [0], 1, 2), "k must be a whole number from 1 to 1, got 2"),
+        (lambda: recall_by_codes([[0]], [[1]], [[0]], [1], retrieved=[0]), "retrieved must be .* got 0"),
+        (lambda: recall_by_codes([[2]], [[1]], [[0]], [1]), "true_neighbors must lie in 0 to 0"),
+        (lambda: recall_by_distances([[0]], lambda rows: D, 0), "n_items must be .* got 0"),
+        (lambda: euclidean_neighbors([[1.0]], [[1.0]], k=2), "k must be a whole number from 1 to 1, got 2"),
+        (lambda: euclidean_neighbors([[1.0]], np.zeros((0, 1))), "database must have 1 row or more, got 0"),
         (lambda: evaluate_vectors([[1.0]], [[np.inf]], [0], [0]), "database must be finite"),
         (lambda: evaluate_vectors([[1.0]], [[1.0, 2.0]], [0], [0]), "database must have as many columns"),
     ],

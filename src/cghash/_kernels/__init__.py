@@ -9,6 +9,7 @@
 | `dot`, `tdot`  | the two passes over the features, Z·v and Zᵀ·r            | families.features  |
 | `project`      | items times hyperplanes, in one fixed order of summation  | families.linear    |
 | `NearestLists` | least scores of each item, from blocks of products        | learning.neighbors |
+| `rank_codes`, `rank_keys` | what the criteria count in rankings with ties  | lab.ranking        |
 
 `CGHASH_KERNELS=numpy` chooses the NumPy twins, `native` insists on the extension; `CGHASH_ISA` names an
 instruction set of the extension (`avx512vbmi`, `avx512`, `avx2`, `baseline`). The twins are the oracle in the tests:
@@ -38,6 +39,8 @@ __all__ = [
     "n_threads",
     "native",
     "project",
+    "rank_codes",
+    "rank_keys",
     "tdot",
     "twins",
 ]
@@ -61,6 +64,8 @@ SignedGraph = _chosen.SignedGraph
 StumpRanks = _chosen.StumpRanks
 dot = _chosen.dot
 project = _chosen.project
+rank_codes = _chosen.rank_codes
+rank_keys = _chosen.rank_keys
 tdot = _chosen.tdot
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,25 +13,29 @@ from ..exceptions import InvalidInputError
 
 __all__ = ["Labels"]
 
-Flags = NDArray[np.uint8]  # 0 and 1
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of queries and database: numbers of one label an item, or indicators of several.
+    """Labels of queries, and of a database whose items are of a kind when they have the same labels.
 
     Examples
     --------
     >>> labels = Labels.of(["b", "z"], ["a", "b", "b"], (2, 3))
-    >>> labels.queries.tolist(), labels.database.tolist(), labels.relevant().tolist()
-    ([1, -1], [0, 1, 1], [[0, 1, 1], [0, 0, 0]])
+    >>> labels.kinds.tolist(), labels.gains(slice(0, 2)).tolist()
+    ([0, 1, 1], [[0.0, 1.0], [0.0, 0.0]])
+    >>> labels = Labels.of([[1, 1, 0]], [[1, 1, 1], [0, 0, 1], [1, 1, 1]], (1, 3))
+    >>> labels.kinds.tolist(), labels.gains(slice(0, 1)).tolist()
+    ([1, 0, 1], [[0.0, 2.0]])
     """
 
-    queries: NDArray[Any]  # (q,), -1 where no item has the label; or (q, c)
-    database: NDArray[Any]  # (n,) or (n, c)
+    queries: NDArray[Any]  # (q,) label numbers, -1 where no item has the label; or (q, c) indicators
+    kinds: NDArray[np.int32]  # (n,)
+    labels: NDArray[Any]  # (number of kinds,) label numbers; or (number of kinds, c) indicators
 
     @classmethod
-    def of(cls, query_labels: ArrayLike, database_labels: ArrayLike, shape: tuple[int, ...]) -> Labels:
+    def of(cls, query_labels: ArrayLike, database_labels: ArrayLike, shape: tuple[int, int]) -> Labels:
         queries, database = np.asarray(query_labels), np.asarray(database_labels)
         for name, labels, n in ("query_labels", queries, shape[0]), ("database_labels", database, shape[1]):
             if labels.ndim not in (1, 2) or len(labels) != n:
@@ -55,24 +59,29 @@ class Labels:
             )
         known, numbers = np.unique(database, return_inverse=True)
         place = np.minimum(np.searchsorted(known, queries), len(known) - 1)
-        return cls(np.where(known[place] == queries, place, -1), numbers)
+        own = np.where(known[place] == queries, place, -1)
+        return cls(own, numbers.astype(np.int32), np.arange(len(known)))
 
     @classmethod
     def _several(cls, queries: NDArray[Any], database: NDArray[Any]) -> Labels:
         given = ("query_labels", queries), ("database_labels", database)
-        return cls(*(check_bits(labels, name).astype(np.float32) for name, labels in given))
+        own, flags = (check_bits(labels, name) for name, labels in given)
+        sets, numbers = np.unique(flags, axis=0, return_inverse=True)
+        return cls(own, numbers.reshape(-1).astype(np.int32), sets)
 
     @property
-    def multiple(self) -> bool:
-        return self.database.ndim == 2
+    def n_kinds(self) -> int:
+        return len(self.labels)
 
-    def at(self, rows: slice) -> Labels:
-        return replace(self, queries=self.queries[rows])
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Items of each kind: (number of kinds,)."""
+        return np.bincount(self.kinds, minlength=self.n_kinds)
 
-    def relevant(self) -> Flags:
-        """1 where an item shares a label with the query: (q, n)."""
-        if self.multiple:
-            shared: Flags = (self.queries @ self.database.T > 0).view(np.uint8)
+    def gains(self, rows: slice) -> Floats:
+        """How many labels each kind shares with each of some queries: (q, number of kinds)."""
+        if self.labels.ndim == 2:
+            shared: Floats = self.queries[rows].astype(np.float64) @ self.labels.T.astype(np.float64)
             return shared
-        same: Flags = np.equal(self.queries[:, None], self.database).view(np.uint8)
+        same: Floats = np.equal(self.queries[rows, None], self.labels).astype(np.float64)
         return same

@@ -1,132 +1,245 @@
-"""Rows of items in order of distance, where items of equal distance have no order.
+"""Rankings of a database for many queries, a block of queries at a time, from codes or from any distances.
 
-A ranking is a sequence of **tie groups**. Positions count from 0; a group that starts at position t holds m
-items, of which c are relevant, after r relevant ones in the groups before it.
+Items have a **kind**: items of one kind are alike to every query. Equal distances have no order: they form a tie group.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-__all__ = ["Hits", "Ranking"]
+from .._kernels import rank_codes, rank_keys
+from ..codes import pack, whole_weights
+
+__all__ = ["CodeDistances", "Distances", "Head", "Ranked", "RowDistances", "best_gain", "discounted_gain", "row_blocks"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.uint8]  # 0 and 1
+
+_COMPUTED = 1 << 23  # distances computed at a time: 64 MB
+_GAINS = 1 << 22  # gains of kinds at a time: 32 MB
+_MOST_QUERIES = 4096  # at a time
 
 
 @dataclass(frozen=True)
-class Ranking:
-    """The order of the items for each query, cut into tie groups, which are numbered over all rows.
+class Head:
+    """The first items of each query and those that tie with the last of them, counted by tie group and kind.
 
     Examples
     --------
-    >>> ranking = Ranking.of(np.array([[3.0, 1.0, 3.0], [0.0, 0.0, 0.0]]))
-    >>> ranking.rows.tolist(), ranking.starts.tolist(), ranking.sizes.tolist()
-    ([0, 0, 1], [0, 1, 0], [1, 2, 3])
+    >>> distances = RowDistances.of(np.array([[2.0, 1.0, 2.0]]))
+    >>> head = distances.rank(slice(0, 1), np.arange(3), np.zeros((1, 3)), n_head=2).head
+    >>> head.group.tolist(), head.kind.tolist(), head.sizes.tolist()
+    ([0, 1, 1], [1, 0, 2], [1, 2])
     """
 
-    order: Ints  # (q, n) item at each position
-    bounds: Ints  # (g + 1,) first place of each group in the flattened rows, then q·n
-
-    @classmethod
-    def of(cls, distances: NDArray[Any]) -> Ranking:
-        order = np.argsort(distances, axis=1)  # (q, n)
-        ranked = np.take_along_axis(distances, order, axis=1)
-        first = np.ones(distances.shape, dtype=np.bool_)
-        np.not_equal(ranked[:, 1:], ranked[:, :-1], out=first[:, 1:])
-        return cls(order, np.append(np.flatnonzero(first), distances.size))
-
-    @property
-    def n_queries(self) -> int:
-        return len(self.order)
-
-    @property
-    def n_items(self) -> int:
-        return int(self.order.shape[1])
+    row: Ints  # (e,) query of each entry, ascending
+    group: Ints  # (e,) its tie group, from 0 in each row; ascending
+    kind: Ints  # (e,)
+    count: Ints  # (e,) items
+    n_queries: int
 
     @cached_property
-    def rows(self) -> Ints:
-        return self.bounds[:-1] // self.n_items  # (g,)
-
-    @cached_property
-    def starts(self) -> Ints:
-        return self.bounds[:-1] - self.rows * self.n_items  # (g,) t
+    def number(self) -> Ints:
+        """(e,) tie groups numbered over all rows."""
+        new = np.ones(len(self.row), dtype=np.int64)
+        new[1:] = (self.row[1:] != self.row[:-1]) | (self.group[1:] != self.group[:-1])
+        return np.cumsum(new) - 1
 
     @cached_property
     def sizes(self) -> Ints:
-        return np.diff(self.bounds)  # (g,) m
+        """(g,) items of each group."""
+        return np.bincount(self.number, weights=self.count).astype(np.int64)
 
-    def group_sums(self, values: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
-        """Sum the (q, n) values of the items over each group: (g,)."""
-        ranked = np.take_along_axis(values, self.order, axis=1).ravel()
-        return np.add.reduceat(ranked, self.bounds[:-1], dtype=dtype)
+    @cached_property
+    def rows(self) -> Ints:
+        """(g,) query of each group."""
+        return self.row[np.flatnonzero(np.diff(self.number, prepend=-1))]
 
-    def row_sums(self, values: Floats, groups: Ints | None = None) -> Floats:
-        """Sum the values of all groups, or of some, over each row: (q,)."""
-        rows = self.rows if groups is None else self.rows[groups]
-        return np.bincount(rows, weights=values, minlength=self.n_queries).astype(np.float64, copy=False)
-
-    def groups_at(self, positions: ArrayLike) -> Ints:
-        """Number of the group that holds each of the positions, in each row: (q, p)."""
-        places = np.arange(self.n_queries)[:, None] * self.n_items + np.asarray(positions, dtype=np.int64)
-        return np.searchsorted(self.bounds, places, side="right") - 1
+    @cached_property
+    def starts(self) -> Ints:
+        """(g,) position of each group's first item."""
+        upto = np.cumsum(self.sizes) - self.sizes
+        first = np.searchsorted(self.rows, self.rows)  # the first group of the same row
+        return upto - upto[first]
 
 
 @dataclass(frozen=True)
-class Hits:
-    """The relevant items of a ranking, counted by tie group.
+class Ranked:
+    """What was counted of some queries."""
+
+    average_precision: Floats  # (q,) expected, nan without relevant items
+    within: Floats  # (q, p) expected number of relevant items among the first of each cut
+    head: Head
+
+
+class Distances(Protocol):
+    """Distances of queries from a database, by which it can be ranked."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def most_rows(self) -> int:
+        """How many queries should be ranked at a time."""
+        ...
+
+    def rank(
+        self,
+        rows: slice,
+        kinds: NDArray[Any],
+        relevant: NDArray[Any],
+        cuts: Any = (),
+        n_head: int = 0,
+        n_threads: int = 1,
+    ) -> Ranked:
+        """Rank the database for some queries; kinds (n,), relevant (q, number of kinds)."""
+        ...
+
+
+@dataclass(frozen=True)
+class CodeDistances:
+    """Weighted Hamming distances.
 
     Examples
     --------
-    >>> ranking = Ranking.of(np.array([[1, 2, 2]]))
-    >>> hits = Hits.of(ranking, np.array([[1, 1, 0]], dtype=np.uint8))
-    >>> hits.within(np.array([1, 2, 3])).tolist()
+    >>> bits = np.array([[0, 0], [0, 1], [1, 1]], dtype=np.uint8)
+    >>> distances = CodeDistances.of(bits[:1], bits, np.array([2.0, 1.0]))
+    >>> distances.rank(slice(0, 1), np.arange(3), np.array([[1, 0, 1]])).average_precision.round(4).tolist()
+    [0.8333]
+    """
+
+    queries: Flags  # (q, b) packed
+    items: Flags  # (n, b) packed
+    weights: Ints  # (8·b,) whole
+
+    @classmethod
+    def of(cls, query_bits: Flags, database_bits: Flags, weights: Floats) -> CodeDistances:
+        queries, items = pack(query_bits), pack(database_bits)
+        whole, _ = whole_weights(weights, len(weights))
+        return cls(queries, items, np.pad(whole, (0, 8 * queries.shape[1] - len(whole))))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.queries), len(self.items)
+
+    @property
+    def most_rows(self) -> int:
+        return _MOST_QUERIES
+
+    def rank(
+        self,
+        rows: slice,
+        kinds: NDArray[Any],
+        relevant: NDArray[Any],
+        cuts: Any = (),
+        n_head: int = 0,
+        n_threads: int = 1,
+    ) -> Ranked:
+        task = _task(kinds, relevant, cuts, n_head, n_threads)
+        return _ranked(rank_codes(self.queries[rows], self.items, self.weights, *task))
+
+
+@dataclass(frozen=True)
+class RowDistances:
+    """Any distances, computed a block of rows at a time.
+
+    Examples
+    --------
+    >>> distances = RowDistances.of(np.array([[1, 2, 2]]))
+    >>> distances.rank(slice(0, 1), np.arange(3), np.array([[1, 1, 0]]), cuts=[1, 2, 3]).within.tolist()
     [[1.0, 1.5, 2.0]]
     """
 
-    ranking: Ranking
-    here: Ints  # (g,) c
-    before: Ints  # (g,) r
-    total: Ints  # (q,) relevant in the row
+    block: Callable[[slice], NDArray[Any]]  # the distances of some queries, (rows, n)
+    shape: tuple[int, int]
 
     @classmethod
-    def of(cls, ranking: Ranking, relevant: NDArray[np.uint8]) -> Hits:
-        here: Ints = ranking.group_sums(relevant, np.int64)
-        upto = np.append(0, np.cumsum(here))  # (g + 1,) over all rows
-        row_start = upto[ranking.groups_at([0])[:, 0]]  # (q,)
-        total = np.diff(row_start, append=upto[-1])
-        return cls(ranking, here, upto[:-1] - row_start[ranking.rows], total)
+    def of(cls, distances: NDArray[Any]) -> RowDistances:
+        return cls(lambda rows: distances[rows], (len(distances), int(distances.shape[1])))
 
-    def average_precision(self) -> Floats:
-        """Expected mean over the relevant items of the precision where each stands: (q,), 0/0 = nan.
+    @property
+    def most_rows(self) -> int:
+        return max(1, _COMPUTED // self.shape[1])
 
-        A group's relevant item at position i has before it r relevant items of other groups and, in
-        expectation, (i − t)(c − 1)/(m − 1) of its own (McSherry and Najork, 2008). It stands at i with
-        probability 1/m, and with S = Σ_i 1/(i + 1) the sums close: Σ_i (i − t)/(i + 1) = m − (t + 1)·S.
-        """
-        some = np.flatnonzero(self.here)  # the other groups add nothing
-        c, r = self.here[some], self.before[some]
-        t, m = self.ranking.starts[some], self.ranking.sizes[some]
-        S = _inverse_sums(t, m, self.ranking.n_items)
-        own = (c - 1) / np.maximum(m - 1, 1) * (m - (t + 1) * S)
-        sums = self.ranking.row_sums(c / m * ((r + 1) * S + own), some)
-        with np.errstate(invalid="ignore"):
-            return sums / self.total
-
-    def within(self, cuts: Ints) -> Floats:
-        """Expected number of relevant items among the first `cuts` ≥ 1 of each row: (q, p)."""
-        group = self.ranking.groups_at(cuts - 1)  # (q, p) the groups that the cuts go through
-        share = (cuts - self.ranking.starts[group]) / self.ranking.sizes[group]
-        return self.before[group] + share * self.here[group]
+    def rank(
+        self,
+        rows: slice,
+        kinds: NDArray[Any],
+        relevant: NDArray[Any],
+        cuts: Any = (),
+        n_head: int = 0,
+        n_threads: int = 1,
+    ) -> Ranked:
+        return _ranked(rank_keys(_ordered(self.block(rows)), *_task(kinds, relevant, cuts, n_head, n_threads)))
 
 
-def _inverse_sums(start: Ints, size: Ints, n_items: int) -> Floats:
-    """1/(t + 1) + … + 1/(t + m) of each group: (g,)."""
-    harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, n_items + 1)))
-    sums = harmonic[start + size] - harmonic[start]
-    return np.where(size == 1, 1.0 / (start + 1), sums)  # where nothing ties, nothing cancels
+def row_blocks(distances: Distances, n_kinds: int) -> Iterator[slice]:
+    """Cut the queries into blocks that may be ranked at a time."""
+    step = max(1, min(distances.most_rows, _GAINS // n_kinds))
+    n_queries = distances.shape[0]
+    for first in range(0, n_queries, step):
+        yield slice(first, min(first + step, n_queries))
+
+
+def discounted_gain(head: Head, gains: Floats, k: int) -> Floats:
+    """Expected discounted cumulative gain of the k nearest: (q,).
+
+    Parameters
+    ----------
+    head : of at least k items
+    gains : (q, number of kinds)
+    """
+    upto = _discounts(k)
+    start = head.starts
+    weight = upto[np.minimum(start + head.sizes, k)] - upto[np.minimum(start, k)]  # (g,)
+    total = np.bincount(head.number, weights=head.count * gains[head.row, head.kind])  # (g,)
+    sums = np.bincount(head.rows, weights=total / head.sizes * weight, minlength=head.n_queries)
+    return sums.astype(np.float64, copy=False)
+
+
+def best_gain(counts: Ints, gains: Floats, k: int) -> Floats:
+    """Discounted cumulative gain of the k best items, of which there are `counts` of each kind: (q,)."""
+    upto = _discounts(k)
+    order = np.argsort(-gains, axis=1, kind="stable")  # (q, number of kinds)
+    end = np.cumsum(counts[order], axis=1)
+    weight = upto[np.minimum(end, k)] - upto[np.minimum(end - counts[order], k)]
+    sums: Floats = (np.take_along_axis(gains, order, axis=1) * weight).sum(axis=1)
+    return sums
+
+
+def _discounts(k: int) -> Floats:
+    """Sums of the first 0 … k discounts 1 / log2(i + 2): (k + 1,)."""
+    return np.append(0.0, np.cumsum(1.0 / np.log2(np.arange(2, k + 2))))
+
+
+def _task(kinds: NDArray[Any], relevant: NDArray[Any], cuts: Any, n_head: int, n_threads: int) -> tuple[Any, ...]:
+    arrays = (kinds, np.int32), (relevant, np.uint8), (cuts, np.int64)
+    return *(np.ascontiguousarray(array, dtype=dtype) for array, dtype in arrays), int(n_head), n_threads
+
+
+def _ranked(counted: tuple[NDArray[Any], ...]) -> Ranked:
+    precision, within, first, *entries = counted
+    row = np.repeat(np.arange(len(precision)), np.diff(first))
+    group, kind, count = (part.astype(np.int64, copy=False) for part in entries)
+    return Ranked(precision, within, Head(row, group, kind, count, len(precision)))
+
+
+def _ordered(distances: NDArray[Any]) -> NDArray[np.uint64]:
+    """Whole numbers in the order of the distances, equal where these are equal."""
+    sign = np.uint64(1 << 63)
+    if distances.dtype.kind in "bu":
+        return np.ascontiguousarray(distances, dtype=np.uint64)
+    if distances.dtype.kind == "i":
+        return np.ascontiguousarray(distances, dtype=np.int64).view(np.uint64) ^ sign
+    bits = np.add(distances, 0.0, dtype=np.float64, order="C").view(np.int64)  # -0 becomes 0
+    flip: NDArray[np.uint64] = (bits >> 63).view(np.uint64)
+    flip |= sign  # all bits of negative numbers turn round, of others the sign alone
+    flip ^= bits.view(np.uint64)
+    return flip

@@ -1,9 +1,13 @@
 """The majority vote of the k nearest, where the items of equal distance stand in random order.
 
-Some tie groups are **whole** among the k nearest, and the **cut** group gives `taken` of its m items, at
-random. Let b_c items of label c be in the whole groups and m_c in the cut group, of which the sample takes
-j_c. The counts of a sample have the probability Π_c C(m_c, j_c) / C(m, taken), so that sums over all samples
-are coefficients of products of polynomials Σ_j C(m_c, j) x^j: no sample is enumerated.
+Each of the k nearest votes for its kind: its label, or the set of its labels where it has several. Some tie groups
+are **whole** among the k nearest, and the **cut** group gives `taken` of its m items, at random. Let b_c items of kind
+c be in the whole groups and m_c in the cut group, of which the sample takes j_c. The counts of a sample have the
+probability Π_c C(m_c, j_c) / C(m, taken), so that sums over all samples are coefficients of products of polynomials
+Σ_j C(m_c, j) x^j: no sample is enumerated.
+
+An item with several labels votes once, for the set of them. If it voted for each of them, the counts of two labels
+would depend on each other through the items that have both, and there would be no such product.
 """
 
 from __future__ import annotations
@@ -14,19 +18,20 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from .ranking import Ranking
+from .ranking import Head
 
-__all__ = ["MOST_VOTES", "win_probability"]
+__all__ = ["MOST_VOTES", "right_probability"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MOST_VOTES = 500  # the coefficients stay below e^k: float64 holds them up to k = 700
+_BLOCK = 1 << 20  # numbers that a step of the polynomials' products may hold
 
 
 @dataclass(frozen=True)
 class _Ballot:
-    """What a label may get: arrays of one shape, one number for a label of a query; 0 where there is none."""
+    """What a kind may get: arrays of one shape, one number for a kind of a query; 0 where there is none."""
 
     whole: Ints  # b, votes of the whole groups
     cut: Ints  # m_c, items in the cut group
@@ -34,44 +39,63 @@ class _Ballot:
     lead: Ints  # such items in that group
 
     def __getitem__(self, key: tuple[Ints, ...] | int) -> _Ballot:
-        return _Ballot(self.whole[key], self.cut[key], self.first[key], self.lead[key])
+        return _Ballot(*(field[key] for field in self.fields))
+
+    @property
+    def fields(self) -> tuple[Ints, ...]:
+        return self.whole, self.cut, self.first, self.lead
 
     def lead_at(self, votes: int, k: int) -> Ints:
-        """Items in the first group with any, when the label gets so many votes."""
+        """Items in the first group with any, when the kind gets so many votes."""
         return np.where(self.first == k, votes, self.lead)
 
 
-def win_probability(ranking: Ranking, database: Ints, queries: Ints, k: int) -> Floats:
-    """Probability that the k nearest vote for the label of the query, the nearest of the tied labels winning.
+def right_probability(head: Head, gains: Floats, k: int) -> Floats:
+    """Probability that the k nearest elect a kind that the query gains from, the nearest of the tied kinds winning.
 
     Parameters
     ----------
-    ranking : of q queries and n items
-    database, queries : (n,) and (q,) labels as numbers from 0; -1 for a query's label that no item has
+    head : of q queries and at least k items
+    gains : (q, number of kinds) above 0 where the query shares a label
     k : number of votes, 1 to n
 
     Examples
     --------
-    >>> ranking = Ranking.of(np.array([[1, 2, 2, 2]]))
-    >>> win_probability(ranking, np.array([0, 0, 1, 1]), np.array([0]), 3).round(4).tolist()
+    >>> one = np.ones(3, dtype=int)
+    >>> head = Head(0 * one, np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([1, 1, 2]), 1)
+    >>> right_probability(head, np.array([[1.0, 0.0]]), 3).round(4).tolist()
     [0.6667]
     """
-    cut_group = ranking.groups_at([k - 1])[:, 0]  # (q,)
-    taken, size = k - ranking.starts[cut_group], ranking.sizes[cut_group]
-    keys, ballot = _count(ranking, cut_group, database, k)
-    own, others = _split(keys, ballot, queries, int(database.max()) + 1)
+    start, end = head.starts, head.starts + head.sizes
+    cut = (start < k) & (k <= end)  # (g,) one group of each row
+    taken, size = k - start[cut], head.sizes[cut]  # (q,)
+    row, kind, ballot = _count(head, cut, k)
+    winner = np.flatnonzero(gains[row, kind] > 0)  # those whose election would be right
+    chance = np.zeros(head.n_queries)
+    n_kinds = np.bincount(row, minlength=head.n_queries)  # of each query
+    step = max(1, _BLOCK // ((k + 1) * max(int(n_kinds.max(initial=1)), k)))
+    for first in range(0, len(winner), step):
+        some = winner[first : first + step]
+        own, others = ballot[(some,)], _others(ballot, row, n_kinds, some)
+        wins = _win_probability(own, others, taken[row[some]], size[row[some]], k)
+        chance += np.bincount(row[some], weights=wins, minlength=head.n_queries)
+    return np.clip(chance, 0.0, 1.0)  # outside only by rounding
+
+
+def _win_probability(own: _Ballot, others: _Ballot, taken: Ints, size: Ints, k: int) -> Floats:
+    """Probability that the own kind (v,) is elected against the others (L, v), `taken` of `size` being drawn: (v,)."""
     depth = int(taken.max())  # highest power of x that counts
     odds = taken / size  # x is scaled by it, which keeps the coefficients between 1 and e^k
-    coefficients = _binomials(others.cut, odds[None], depth)  # (depth + 1, L, q)
-    own_coefficients = _binomials(own.cut, odds, depth)  # (depth + 1, q)
-    wins = np.zeros(len(queries))
+    coefficients = _binomials(others.cut, odds[None], depth)  # (depth + 1, L, v)
+    own_coefficients = _binomials(own.cut, odds, depth)  # (depth + 1, v)
+    wins = np.zeros(len(taken))
     for votes in range(1, k + 1):
-        drawn = votes - own.whole  # (q,) the own label's items in the sample
+        drawn = votes - own.whole  # (v,) the own kind's items in the sample
         if np.any((drawn >= 0) & (drawn <= taken)):
-            rest = _others_lose(own, others, coefficients, votes, k)  # (depth + 1, q)
+            rest = _others_lose(own, others, coefficients, votes, k)  # (depth + 1, v)
             wins += _pick(own_coefficients, drawn) * _pick(rest, taken - drawn)
     chance: Floats = wins / _pick(_binomials(size, odds, depth), taken)
-    return np.clip(chance, 0.0, 1.0)  # outside only by rounding
+    return chance
 
 
 def _pick(polynomials: Floats, power: Ints) -> Floats:
@@ -82,10 +106,10 @@ def _pick(polynomials: Floats, power: Ints) -> Floats:
 
 
 def _others_lose(own: _Ballot, others: _Ballot, coefficients: Floats, votes: int, k: int) -> Floats:
-    """Sum over samples of other labels, by size, of P(the own label wins with so many votes): (depth + 1, q).
+    """Sum over samples of other kinds, by size, of P(the own kind wins with so many votes): (depth + 1, q).
 
-    When Z items of tied labels share its first group with N of its own, it wins with probability
-    N/(N + Z) = ∫₀¹ N u^(N − 1 + Z) du, where each tied label is a factor u^(its items). The integrand is a
+    When Z items of tied kinds share its first group with N of its own, it wins with probability
+    N/(N + Z) = ∫₀¹ N u^(N − 1 + Z) du, where each tied kind is a factor u^(its items). The integrand is a
     polynomial of degree below k: Gauss's rule with k/2 nodes is exact.
     """
     u, node_weights = _gauss((k + 1) // 2)
@@ -107,13 +131,13 @@ def _gauss(n_nodes: int) -> tuple[Floats, Floats]:
 
 
 def _tie_factor(own: _Ballot, other: _Ballot, u: Floats, votes: int, k: int) -> Floats:
-    """What a tie with the other label leaves of the own label's chance, at each node: (v, q)."""
+    """What a tie with the other kind leaves of the own kind's chance, at each node: (v, q)."""
     same = u ** other.lead_at(votes, k)
     return np.where(other.first == own.first, same, (other.first > own.first).astype(np.float64))
 
 
 def _times(product: Floats, coefficients: Floats, other: _Ballot, tie: Floats, votes: int) -> Floats:
-    """Multiply by the polynomial of a label that gets fewer votes, or as many and loses the tie."""
+    """Multiply by the polynomial of a kind that gets fewer votes, or as many and loses the tie."""
     result = np.zeros_like(product)
     for drawn in range(min(votes, len(product) - 1, int(other.cut.max(initial=0))) + 1):
         total = other.whole + drawn  # (q,)
@@ -130,48 +154,32 @@ def _binomials(n: Ints, odds: Floats, depth: int) -> Floats:
     return np.stack(rows)
 
 
-def _count(ranking: Ranking, cut_group: Ints, database: Ints, k: int) -> tuple[Ints, _Ballot]:
-    """Count the items of each label up to the cut group: keys row·(number of labels) + label, and ballots."""
-    n_labels = int(database.max()) + 1
-    n_keys = ranking.n_queries * n_labels
-    cut = np.bincount(_keys(ranking, *_cut_places(ranking, cut_group), database, n_labels), minlength=n_keys)
-    group = ranking.groups_at(np.arange(k - 1))  # (q, k - 1)
-    row, position = np.nonzero(group < cut_group[:, None])  # the whole groups end before position k - 1
-    number = (group - group[:, :1])[row, position]
-    key = _keys(ranking, row, position, database, n_labels)
-    whole = np.bincount(key, minlength=n_keys)
-    first = np.full(n_keys, k)
-    np.minimum.at(first, key, number)
-    lead = np.bincount(key[number == first[key]], minlength=n_keys)
-    keys = np.flatnonzero(whole + cut)
-    return keys, _Ballot(whole, cut, first, lead)[(keys,)]
+def _count(head: Head, cut: NDArray[np.bool_], k: int) -> tuple[Ints, Ints, _Ballot]:
+    """Query, kind and ballot of each kind of the whole groups and the cut one, by query."""
+    cut_number = np.flatnonzero(cut)[head.row] if head.n_queries else head.row  # (e,)
+    voting = np.flatnonzero(head.number <= cut_number)
+    n_kinds = int(head.kind.max(initial=0)) + 1
+    key, place = np.unique(head.row[voting] * n_kinds + head.kind[voting], return_inverse=True)
+    in_cut = (head.number == cut_number)[voting]
+    group = np.where(in_cut, k, head.group[voting])
+    first = np.full(len(key), k)
+    np.minimum.at(first, place, group)
+
+    def total(chosen: NDArray[np.bool_]) -> Ints:
+        counts = np.bincount(place[chosen], weights=head.count[voting][chosen], minlength=len(key))
+        return counts.astype(np.int64)
+
+    leads = ~in_cut & (group == first[place])
+    return key // n_kinds, key % n_kinds, _Ballot(total(~in_cut), total(in_cut), first, total(leads))
 
 
-def _cut_places(ranking: Ranking, cut_group: Ints) -> tuple[Ints, Ints]:
-    """Row and position of each item of the cut groups."""
-    sizes, starts = ranking.sizes[cut_group], ranking.starts[cut_group]
-    row = np.repeat(np.arange(ranking.n_queries), sizes)
-    nth = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return row, starts[row] + nth
-
-
-def _keys(ranking: Ranking, row: Ints, position: Ints, database: Ints, n_labels: int) -> Ints:
-    return row * n_labels + database[ranking.order[row, position]]
-
-
-def _split(keys: Ints, ballot: _Ballot, queries: Ints, n_labels: int) -> tuple[_Ballot, _Ballot]:
-    """Ballot of each query's own label (q,), and those of the others (L, q)."""
-    row, label = keys // n_labels, keys % n_labels
-    mine = label == queries[row]
-    own = _scatter(ballot[(np.flatnonzero(mine),)], (row[mine],), (len(queries),))
-    row = row[~mine]
-    slot = np.arange(len(row)) - np.searchsorted(row, row)  # keys are sorted: its number within the row
-    n_slots = int(slot.max(initial=-1)) + 1
-    return own, _scatter(ballot[(np.flatnonzero(~mine),)], (slot, row), (n_slots, len(queries)))
-
-
-def _scatter(ballot: _Ballot, place: tuple[Ints, ...], shape: tuple[int, ...]) -> _Ballot:
-    spread = [np.zeros(shape, dtype=np.int64) for _ in range(4)]
-    for values, field in zip(spread, (ballot.whole, ballot.cut, ballot.first, ballot.lead), strict=True):
-        values[place] = field
-    return _Ballot(*spread)
+def _others(ballot: _Ballot, row: Ints, n_kinds: Ints, own: Ints) -> _Ballot:
+    """Ballots of all other kinds of the query of each own one: (L, v), zeros where there are fewer."""
+    begin = (np.cumsum(n_kinds) - n_kinds)[row[own]]  # (v,)
+    size = n_kinds[row[own]] - 1
+    slot = np.arange(int(size.max(initial=0)))[:, None]  # (L, 1)
+    place = begin + slot
+    place += place >= own  # passes over the own one
+    there = slot < size
+    place = np.where(there, place, 0)
+    return _Ballot(*(np.where(there, field[place], 0) for field in ballot.fields))

@@ -6,6 +6,7 @@ from .code_blocks import CodeBlocks
 from .nearest import NearestLists
 from .pairs import PairTable, block_margins
 from .pricing import SignedGraph, dot, project, tdot
+from .rankings import rank_codes, rank_keys
 from .stumps import StumpRanks
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "dot",
     "instruction_set",
     "project",
+    "rank_codes",
+    "rank_keys",
     "tdot",
 ]
 
