@@ -301,6 +301,14 @@ def test_download_of_other_contents_than_expected_is_an_error(site, small_usps, 
         datasets.load("usps", progress=False)
 
 
+def test_download_that_is_not_what_it_should_be_is_not_kept(site, small_usps):
+    right, site.files["/zip.test.gz"] = site.files["/zip.test.gz"], b"<html>moved</html>"
+    with pytest.raises(FormatError, match=r"zip\.test\.gz must hold lines of 257 numbers"):
+        datasets.load("usps", progress=False)
+    site.files["/zip.test.gz"] = right
+    assert datasets.load("usps", progress=False).X.shape == (40, 256)
+
+
 def test_data_set_that_cannot_be_had_says_where_to_get_it_and_where_to_put_it(site, small_usps):
     site.files = {}
     with pytest.raises(MissingDataError) as caught:

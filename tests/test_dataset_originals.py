@@ -261,6 +261,14 @@ def test_nothing_is_unpacked_outside(tmp_path, name):
     assert not Path("/outside-of-cghash").exists()
 
 
+def test_names_in_a_zip_lead_nowhere_else(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("../../outside", b"1")
+    folder = unpack_all([tmp_path / "a.zip"], tmp_path / "below" / "out")
+    assert [path.name for path in folder.rglob("*")] == ["outside"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "below"]
+
+
 def test_links_out_of_the_archive_are_refused(tmp_path):
     with tarfile.open(tmp_path / "a.tar", "w") as tar:
         link = tarfile.TarInfo("link")

@@ -22,7 +22,7 @@ from typing import Any
 from ...exceptions import FormatError, MissingDataError
 from ...storage import write_atomically
 
-__all__ = ["RemoteFile", "fetch", "is_right"]
+__all__ = ["RemoteFile", "fetch", "forget", "is_right"]
 
 Progress = Callable[[int, int | None], None]  # bytes done, of how many
 
@@ -85,6 +85,12 @@ def is_right(path: Path, remote: RemoteFile) -> bool:
     seen = _seen(path)
     expected = remote.checksum or (f"sha256:{seen.read_text().split()[0]}" if seen.is_file() else None)
     return expected is None or _checksum(path, expected.partition(":")[0]) == expected
+
+
+def forget(remote: RemoteFile, folder: Path) -> None:
+    """Remove a file and the checksum that was first seen."""
+    (folder / remote.name).unlink(missing_ok=True)
+    _seen(folder / remote.name).unlink(missing_ok=True)
 
 
 def _accept(part: Path, target: Path, remote: RemoteFile) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from ...storage import written_atomically
 from .archives import unpack_all
 from .building import Arrays, build, check_needs, home_of, original_paths
 from .dataset import DataSet, Painter
-from .download import RemoteFile, fetch, is_right
+from .download import RemoteFile, fetch, forget, is_right
 from .folders import CACHE, DATA, cache_folder, data_folder
 from .own import check_n_train, is_path, load_own, plain_numbers
 from .painters import ArrayInFile, Features, ImageFiles
@@ -125,7 +126,12 @@ class _Search:
             return self._made(home, self.cache / f"{self.entry.stem}-{fingerprint}.npz")
         if (self.cache / file).is_file():
             return self._read(self.cache / file)
-        return self._made(self._downloaded(download), self.cache / file, self.entry.shape)
+        try:
+            return self._made(self._downloaded(download), self.cache / file, expected=True)
+        except FormatError:
+            if download:
+                self._forget_unchecked()
+            raise
 
     @property
     def _kept(self) -> Path:
@@ -167,15 +173,23 @@ class _Search:
         path = self._kept / remote.name
         return path.is_file() and is_right(path, remote)
 
-    def _made(self, home: Path, kept: Path, shape: tuple[int, int] | None = None) -> DataSet:
+    def _forget_unchecked(self) -> None:
+        """Remove what was downloaded without a checksum and is not what it should be, so that the next call gets it."""
+        for remote in self.entry.files:
+            if remote.checksum is None:
+                forget(remote, self._kept)
+        for unpacked in self._kept.glob("unpacked-*"):
+            shutil.rmtree(unpacked, ignore_errors=True)
+
+    def _made(self, home: Path, kept: Path, expected: bool = False) -> DataSet:
         """The data set from its originals, and the prepared file for the next time."""
         if kept.is_file():
             return self._read(kept, home)
         check_needs(self.entry)
         words = f"features of {self.entry.name}"
         arrays = build(self.entry, home, self.n_jobs, partial(self.tell, words))
-        if shape is not None and not _near(arrays["X"].shape, shape):
-            raise FormatError(f"{home} must give {shape[0]} × {shape[1]} features, got {arrays['X'].shape}")
+        if expected:
+            _check_shape(self.entry, arrays["X"].shape, home)
         arrays["home"] = np.array(os.fspath(home.resolve()))
         kept.parent.mkdir(parents=True, exist_ok=True)
         with written_atomically(kept) as file:
@@ -189,9 +203,11 @@ class _Search:
         return _data_set(self.entry, arrays, path)
 
 
-def _near(shape: tuple[int, ...], expected: tuple[int, int]) -> bool:
-    """Whether a shape is the expected one; LabelMe's page counts images and objects a little differently."""
-    return shape[1] == expected[1] and abs(shape[0] - expected[0]) <= expected[0] // 100
+def _check_shape(entry: Entry, shape: tuple[int, ...], home: Path) -> None:
+    """Whether all items came; publishers of image collections count a little differently."""
+    n, d = entry.shape
+    if shape[1] != d or abs(shape[0] - n) > (n // 100 if entry.images else 0):
+        raise FormatError(f"{home} must give {n} × {d} features, got {shape}")
 
 
 def _fingerprint(paths: list[Path]) -> str:
