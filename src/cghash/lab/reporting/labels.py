@@ -35,7 +35,8 @@ def name_of(method: str) -> str:
     >>> name_of("CGHash"), name_of("a name that goes on and on")
     ('CGHash', 'a name that goes on…')
     """
-    return method if len(method) <= MOST_LETTERS else method[: MOST_LETTERS - 1].rstrip() + "…"
+    plain = "".join(letter if letter.isprintable() else " " for letter in method)
+    return plain if len(plain) <= MOST_LETTERS else plain[: MOST_LETTERS - 1].rstrip() + "…"
 
 
 def spread_out(heights: Sequence[float], step: float, low: float, high: float) -> NDArray[np.float64]:

@@ -209,4 +209,10 @@ def title_of(dataset: str) -> str:
 
 
 def _key(result: Result) -> tuple[str, str, str, int, int]:
-    return result["dataset"], result["protocol"], result["method"], int(result["bits"]), int(result["split"])
+    try:
+        names = str(result["dataset"]), str(result["protocol"]), str(result["method"])
+        return *names, int(result["bits"]), int(result["split"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"results must be cells of 'cghash lab run', got {str(result)[:80]}: {error!r}"
+        ) from error

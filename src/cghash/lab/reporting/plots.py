@@ -48,7 +48,7 @@ class Plots:
                 methods = self.measured.methods_of_k(dataset, protocol)
                 if methods:
                     drawn = self._three(self._chart(dataset, protocol, methods), f"{dataset} {protocol} K")
-                    heading = f"<h3>{escape(title_of(dataset))}, {protocol} classes</h3>"
+                    heading = f"<h3>{escape(f'{title_of(dataset)}, {protocol} classes')}</h3>"
                     parts.append(f'{heading}\n<div class="figures">\n{drawn}\n</div>')
         words = "CGHash with triplets of K near and K far neighbours of each training item."
         return section("different-k", "More neighbours to learn from", paragraph(words) if parts else "", *parts)

@@ -132,7 +132,8 @@ def cost_table(measured: Measured, dataset: str, protocol: str) -> str:
     """What each method costs with the longest codes: time, bytes, memory."""
     bits = measured.longest(dataset, protocol)
     heads = ("method", "bits", "bytes", "fit, s", "choice, s", "encode, µs an item", "peak, MB")
-    rows = [_costs(method, bits, measured.of(dataset, protocol, method, bits)) for method in measured.methods(dataset)]
+    names = [*measured.methods(dataset, protocol), *measured.methods_of_k(dataset, protocol)]
+    rows = [_costs(method, bits, measured.of(dataset, protocol, method, bits)) for method in names]
     return table(heads, [row for row in rows if row], f"{title_of(dataset)}: costs")
 
 

@@ -134,6 +134,8 @@ def costs_section(measured: Measured) -> str:
         "prefixes. Choice: of parameters by cross-validation, before the fit. Bits: fewer than asked for where a "
         "method has no more. Peak: of the whole process, data included."
     )
+    if not parts:
+        return ""
     tables = "\n".join(parts)
     return section("costs", "Time, bytes, memory", paragraph(words), f'<div class="figures">\n{tables}\n</div>')
 
