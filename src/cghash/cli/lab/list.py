@@ -20,7 +20,7 @@ def list_all() -> None:
     from ...lab.experiments.plan import built_in, read_experiment
 
     show_facts("experiments", [(name, read_experiment(name).title) for name in built_in()])
-    show_facts("data sets", [(name, about.description) for name, about in DATASETS.items()])
+    show_facts("data sets", [(name, about.about) for name, about in DATASETS.items()])
     show_facts("methods", [(name, _first_line(name)) for name in NAMES])
 
 

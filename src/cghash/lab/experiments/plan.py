@@ -129,7 +129,7 @@ def built_in() -> list[str]:
 def source_of(name: str | os.PathLike[str]) -> str:
     """The TOML text of an experiment, by its name or its path."""
     if str(name) in built_in():
-        return (_folder() / f"{name}.toml").read_text(encoding="utf-8")
+        return str((_folder() / f"{name}.toml").read_text(encoding="utf-8"))
     path = Path(name)
     if path.suffix != ".toml":
         raise InvalidInputError(f"experiment must be one of {', '.join(built_in())} or a .toml file, got {str(name)!r}")

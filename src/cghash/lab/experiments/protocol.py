@@ -99,8 +99,8 @@ def _unseen_classes(y: NDArray[Any], rng: np.random.Generator) -> tuple[Ints, In
         return np.flatnonzero(left_out), np.flatnonzero(~left_out), y
     labels = np.zeros_like(y)
     labels[:, hidden] = y[:, hidden]
-    left_out = labels.any(axis=1)
-    return np.flatnonzero(left_out), np.flatnonzero(~left_out & y.any(axis=1)), labels
+    hides = np.asarray(labels.any(axis=1))
+    return np.flatnonzero(hides), np.flatnonzero(~hides & y.any(axis=1)), labels
 
 
 def _parts(items: Ints, y: NDArray[Any], rng: np.random.Generator, first: int, second: int) -> tuple[Ints, Ints]:

@@ -47,7 +47,7 @@ class Store:
     def _good(self, experiment: Experiment, task: Task, n_bits: int) -> bool:
         try:
             result = json.loads(self.path_of(task, n_bits).read_bytes())
-            return result["status"] == "ok" and result["asked"] == fingerprint(experiment, task)
+            return bool(result["status"] == "ok" and result["asked"] == fingerprint(experiment, task))
         except (OSError, ValueError, KeyError, TypeError):
             return False
 

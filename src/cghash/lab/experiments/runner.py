@@ -72,8 +72,9 @@ def run(
     jobs = min(n_jobs or n_cores(), max(1, len(waiting)))
     pace = _Pace(len(wanted), len(wanted) - len(waiting), jobs)
     events = []
-    for running, error in _finished(experiment, store, waiting, jobs, data, limit):
-        event = pace.event(running, error, [task for task, _ in waiting])
+    under_way: list[_Running] = []
+    for running, error in _finished(experiment, store, waiting, under_way, jobs, data, limit):
+        event = pace.event(running, error, [task for task, _ in waiting], under_way)
         events.append(event)
         told(event)
     return [event for event in events if event.error]
@@ -83,14 +84,14 @@ def _finished(
     experiment: Experiment,
     store: Store,
     waiting: list[tuple[Task, list[int]]],
+    under_way: list[_Running],
     jobs: int,
     data: Any,
     limit: float | None,
 ) -> Iterator[tuple[_Running, str | None]]:
-    """Start tasks as processes come free, and give each when it has ended."""
+    """Start tasks as processes come free, and give each when it has ended; both lists are kept up to date."""
     context = _context()
     threads = max(1, n_cores() // jobs)
-    under_way: list[_Running] = []
     waiting.reverse()
     try:
         while waiting or under_way:
@@ -166,12 +167,14 @@ class _Pace:
         self.total, self.done, self.jobs = total, done, jobs
         self.seconds: dict[tuple[str, str], list[float]] = {}
 
-    def event(self, running: _Running, error: str | None, waiting: list[Task]) -> Event:
-        seconds = time.monotonic() - running.began
+    def event(self, running: _Running, error: str | None, waiting: list[Task], under_way: list[_Running]) -> Event:
+        now = time.monotonic()
+        seconds = now - running.began
         self.done += 1
         self.seconds.setdefault(self._key(running.task), []).append(seconds)
-        left = sum(self._expected(task) for task in waiting) / self.jobs
-        return Event(running.task, seconds, error, self.done, self.total, left)
+        left = sum(self._expected(task) for task in waiting)
+        left += sum(max(0.0, self._expected(other.task) - (now - other.began)) for other in under_way)
+        return Event(running.task, seconds, error, self.done, self.total, left / self.jobs)
 
     def _expected(self, task: Task) -> float:
         known = self.seconds.get(self._key(task))
