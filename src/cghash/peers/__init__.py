@@ -18,6 +18,7 @@ _HOMES = {  # name: module; each file cites its paper
     "KLSH": "klsh",
     "LDAHash": "ldahash",
     "SignBits": "signbits",
+    "SDH": "sdh",
     "PQ": "pq",
     "RaBitQ": "rabitq",
 }

@@ -1,0 +1,138 @@
+"""SDH: each step against brute force or an independent solver, and the objectives."""
+
+import itertools
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import train_test_split
+
+from cghash.lab.criteria import evaluate
+from cghash.peers import sdh
+from cghash.peers.anchors import draw_anchors, kernel
+from cghash.peers.sdh import SDH
+
+FOLDER = os.environ.get("CGHASH_DATA")
+seeds = st.integers(0, 2**32 - 1)
+
+
+def signs(rng, *shape):
+    return np.where(rng.random(shape) < 0.5, 1.0, -1.0)
+
+
+# Kernels to anchors
+
+
+def test_anchors_are_items_and_the_width_is_their_mean_squared_distance():
+    X = np.random.default_rng(0).normal(3.0, 2.0, (30, 4))
+    anchors, gamma = draw_anchors(X, 7, None, np.random.default_rng(1))
+    assert len(np.unique(anchors, axis=0)) == 7
+    assert all(any(np.array_equal(anchor, x) for x in X) for anchor in anchors)
+    square = np.array([[sum((x - a) ** 2) for a in anchors] for x in X])
+    assert gamma == pytest.approx(1 / square.mean())
+    np.testing.assert_allclose(kernel(X, anchors, 0.3), np.exp(-0.3 * square), atol=1e-12)
+
+
+# SDH
+
+
+def loss_of_codes(B, W, Q):
+    return np.sum((B @ W) ** 2) - 2 * np.sum(B * Q)
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=seeds)
+def test_bit_step_of_discrete_descent_is_the_best_of_all_values_of_the_bit(seed):
+    rng = np.random.default_rng(seed)
+    n, bits, n_labels = 3, 1, 2
+    B, W, Q = signs(rng, n, bits), rng.normal(size=(bits, n_labels)), rng.normal(size=(n, bits))
+    best = min(loss_of_codes(np.reshape(z, (n, 1)), W, Q) for z in itertools.product((-1.0, 1.0), repeat=n))
+    assert loss_of_codes(sdh.discrete_descent(B, W, Q), W, Q) == pytest.approx(best)
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=seeds)
+def test_discrete_descent_ends_where_no_bit_of_any_item_can_be_turned_to_gain(seed):
+    rng = np.random.default_rng(seed)
+    B, W, Q = signs(rng, 4, 3), rng.normal(size=(3, 2)), rng.normal(size=(4, 3))
+    found = sdh.discrete_descent(B, W, Q)
+    least = loss_of_codes(found, W, Q)
+    assert least <= loss_of_codes(B, W, Q) + 1e-9
+    for i, j in itertools.product(range(4), range(3)):
+        turned = found.copy()
+        turned[i, j] *= -1
+        assert loss_of_codes(turned, W, Q) >= least - 1e-9
+
+
+def test_bit_without_pull_stays_as_it_is():
+    B = np.array([[1.0], [-1.0]])
+    np.testing.assert_array_equal(sdh.discrete_descent(B, np.zeros((1, 1)), np.zeros((2, 1))), B)
+
+
+def test_classifier_of_codes_is_ridge_regression():
+    rng = np.random.default_rng(0)
+    B, Y = signs(rng, 30, 5), rng.random((30, 3))
+    expected = Ridge(alpha=0.7, fit_intercept=False).fit(B, Y).coef_.T
+    np.testing.assert_allclose(sdh.classifier(B, Y, 0.7), expected, atol=1e-10)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=seeds, lam=st.sampled_from([0.1, 1.0, 30.0]), nu=st.sampled_from([1e-5, 0.1, 10.0]))
+def test_objective_of_discrete_hashing_never_rises(seed, lam, nu):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(40, 3)), rng.integers(4, size=40)
+    objectives = (
+        SDH(6, lam=lam, nu=nu, n_iter=8, random_state=seed % 1000).fit(X, np.append(y[:-2], [0, 1])).objectives_
+    )
+    assert np.all(np.diff(objectives) <= 1e-9 * objectives[:-1])
+
+
+def test_objective_is_that_of_the_paper_with_the_ridge_term():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(25, 3)), rng.integers(3, size=25)
+    K, Y, B = kernel(X, X[:9], 0.2), np.eye(3)[y], signs(rng, 25, 4)
+    P, objectives = sdh.alternate(K, Y, B, 0.5, 0.01, 0.3, 1)
+    W = Ridge(alpha=0.5, fit_intercept=False).fit(B, Y).coef_.T
+    first = Ridge(alpha=0.3, fit_intercept=False).fit(K, B).coef_.T
+    by_hand = sum(np.sum((Y[i] - B[i] @ W) ** 2) + 0.01 * np.sum((B[i] - K[i] @ first) ** 2) for i in range(25))
+    by_hand += 0.5 * np.sum(W**2) + 0.01 * 0.3 * np.sum(first**2)
+    assert objectives[0] == pytest.approx(by_hand)
+    assert P.shape == (9, 4)
+
+
+def test_items_that_share_all_labels_get_one_code_where_the_kernel_tells_them_apart():
+    X = np.repeat(np.eye(4) * 10, 5, axis=0) + 0.01 * np.random.default_rng(0).normal(size=(20, 4))
+    labels = np.repeat([[1, 0, 0], [1, 1, 0], [0, 1, 1], [0, 0, 1]], 5, axis=0)
+    codes = SDH(8, random_state=0).fit(X, labels).transform(X)
+    assert np.array_equal(codes, np.repeat(codes[::5], 5, axis=0))
+    assert len(np.unique(codes, axis=0)) == 4
+
+
+# Shared data
+
+
+def quality(model, name, n_train, n_test):
+    with np.load(Path(FOLDER) / f"{name}.npz") as arrays:
+        X, y = arrays["X"].astype(np.float32), arrays["y"]
+    split = train_test_split(X, y, train_size=n_train, test_size=n_test, stratify=y, random_state=0)
+    train, test, y_train, y_test = split
+    model.fit(train, y_train)
+    return evaluate(model.transform(test), model.transform(train), model.weights_, y_test, y_train)
+
+
+SMALL = {"cifar10_gist512": (2000, 500), "usps": (1500, 500)}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FOLDER, reason="CGHASH_DATA names no folder with the data sets")
+@pytest.mark.parametrize(
+    ("model", "name", "least"),
+    [(SDH(32, random_state=0), "cifar10_gist512", 0.36), (SDH(32, random_state=0), "usps", 0.9)],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else str(value),
+)
+def test_quality_on_real_data_is_that_of_the_literature_in_order(model, name, least):
+    assert quality(model, name, *SMALL[name])["map"] > least
