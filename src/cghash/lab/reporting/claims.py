@@ -67,7 +67,7 @@ class Contest:
         )
         close = ", a difference within one deviation" if self.close else ""
         ahead = f"{OURS} is ahead on {self.n_ahead} of {self.gain.n} splits"
-        return f"{title_of(self.dataset)}, {title}, {self.bits} bits: {how}; {ahead}{close}"
+        return f"{title_of(self.dataset)}, {title}, {self.bits} bits: {how}; {ahead}{close}."
 
 
 def counted(measured: Measured, protocol: str = SEEN) -> list[str]:
@@ -137,7 +137,7 @@ def _area(measured: Measured) -> Claim:
         won.append(best == OURS)
         if best != OURS:
             ahead = f"area {known[best]:.3f} of {best} against {known[OURS]:.3f} of {OURS}"
-            exceptions.append(f"{title_of(contest.dataset)}: {ahead}; mAP: {contest.sentence('mAP')}")
+            exceptions.append(f"{title_of(contest.dataset)}, {contest.bits} bits: {ahead}. {contest.sentence('mAP')}")
     longest = _at_longest(measured, "map")
     by_map = f"By mean average precision: first on {sum(c.won for c in longest)} of {len(longest)} data sets."
     here = f"Largest area on {sum(won)} of {len(won)} data sets. {by_map}"

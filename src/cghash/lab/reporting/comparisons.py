@@ -51,9 +51,9 @@ class _Line:
         return self.last.text(3) + ("" if self.n_bytes[-1] == most else f" ({self.n_bytes[-1]:g} B)")
 
 
-def quality_over_bytes(chart: Chart, criterion: str = "map") -> Any | None:
-    """A criterion over the bytes of an item, with the vectors themselves as the reference. None: nobody has it."""
-    lines = [line for method in chart.methods if (line := _line(chart, method, criterion))]
+def quality_over_bytes(chart: Chart) -> Any | None:
+    """Mean average precision over the bytes of an item, with the vectors themselves as the reference. None: there are no codes."""
+    lines = [line for method in chart.methods if (line := _line(chart, method))]
     codes = [line for line in lines if line.method != EUCLIDEAN]
     if not codes:
         return None
@@ -71,11 +71,8 @@ def quality_over_bytes(chart: Chart, criterion: str = "map") -> Any | None:
             _draw_floats(axes, floats)
         values = [value for line in lines for value in line.values]
         margin = 0.05 * (max(values) - min(values)) or 0.05
-        axes.set(
-            ylim=(min(values) - margin, max(values) + margin),
-            ylabel=f"mean average precision on {title_of(chart.dataset)}",
-        )
-        axes.set_xlabel("bytes of an item")
+        axes.set(xlabel="bytes of an item", ylabel="mean average precision")
+        axes.set_ylim(min(values) - margin, max(values) + margin)
         write_column(axes, ends, f"at {most:g} bytes", column, 0.34)
         figure.text(
             0.16 / width, 1 - 0.16 / height, headline(chart, codes, floats), fontsize=12.5, va="top", weight="bold"
@@ -87,21 +84,21 @@ def quality_over_bytes(chart: Chart, criterion: str = "map") -> Any | None:
 
 def headline(chart: Chart, codes: list[_Line], floats: _Line | None) -> str:
     """What the picture shows of CGHash against the vectors, where that can be said."""
-    plain = f"Quality over bytes: {title_of(chart.dataset)}"
+    plain = f"Quality over bytes: {name_of(title_of(chart.dataset))}"
     ours = max((line for line in codes if chart.looks[line.method].strong), key=lambda c: max(c.values), default=None)
     if ours is None or floats is None:
         return plain
     reached = [b for b, value in zip(ours.n_bytes, ours.values, strict=True) if value >= floats.values[0]]
     if not reached:
         return plain
-    return f"{min(reached):g} bytes of {ours.method} rank better than {floats.n_bytes[0]:g} bytes of floats"
+    return f"{min(reached):g} bytes of {ours.method} rank at least as well as {floats.n_bytes[0]:g} bytes of floats"
 
 
 def _subtitle(chart: Chart) -> str:
     cell = chart.measured.of(chart.dataset, chart.protocol, chart.methods[0], chart.longest)
     sizes = cell[0] if cell else {}
     splits = len({c["split"] for c in chart.measured.good if c["dataset"] == chart.dataset})
-    words = [title_of(chart.dataset)]
+    words = [f"By mean average precision; {name_of(title_of(chart.dataset))}"]
     if "n_database" in sizes:
         words.append(
             f"{sizes['n_queries']} queries among {sizes['n_database']} items of {sizes['n_features']} dimensions"
@@ -129,9 +126,9 @@ def _draw_floats(axes: Any, floats: _Line) -> None:
     axes.annotate(words, (axes.get_xlim()[0], value), (6, 5), bbox=ground, **place)
 
 
-def _line(chart: Chart, method: str, criterion: str) -> _Line | None:
+def _line(chart: Chart, method: str) -> _Line | None:
     measured = chart.measured
-    points = chart.line(method, criterion)
+    points = chart.line(method, "map")
     sizes = [_bytes(measured.of(chart.dataset, chart.protocol, method, bits)) for bits, _ in points]
     found = {size: spread for size, (_, spread) in zip(sizes, points, strict=True) if math.isfinite(size)}
     if not found:

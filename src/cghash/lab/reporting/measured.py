@@ -74,7 +74,7 @@ class Spread:
         if not self.n:
             return "–"
         deviation = f"{self.deviation:.{digits}f}" if self.n > 1 else "–"
-        return f"{self.mean:.{digits}f} ± {deviation}"
+        return f"{self.mean:.{digits}f} ± {deviation}".replace("-", "−")
 
 
 def paired(criterion: Criterion, ours: dict[int, float], theirs: dict[int, float]) -> tuple[Spread, int]:

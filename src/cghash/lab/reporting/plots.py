@@ -37,7 +37,8 @@ class Plots:
             "line's slope with that of the reference and of other methods, not with zero."
         )
         parts = self._all_sets("unseen")
-        shown = f'<div class="figures">\n{slopes}\n</div>' if slopes else ""
+        kind = "figures single" if len(both) == 1 else "figures"
+        shown = f'<div class="{kind}">\n{slopes}\n</div>' if slopes else ""
         return section("unseen", "Classes never seen in training", words if parts else "", shown, *parts)
 
     def different_k(self) -> str:

@@ -26,9 +26,13 @@ def opening(measured: Measured, title: str) -> str:
         "splits": len({cell["split"] for cell in measured.good}),
         "cells measured": len(measured.good),
     }
-    items = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in numbers.items())
+    items = "".join(f"<div><dt>{_counted(name, n)}</dt><dd>{n}</dd></div>" for name, n in numbers.items())
     lead = "Which codes find what is relevant, at which length, at which cost. All is computed from raw results."
     return f'<header>\n<h1>{escape(title)}</h1>\n{paragraph(lead, "lead")}\n<dl class="numbers">{items}</dl>\n</header>'
+
+
+def _counted(name: str, n: int) -> str:
+    return name.removesuffix("s") if n == 1 else name
 
 
 def paper_and_here(measured: Measured) -> str:
