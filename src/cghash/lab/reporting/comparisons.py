@@ -52,7 +52,7 @@ class _Line:
 
 
 def quality_over_bytes(chart: Chart) -> Any | None:
-    """Mean average precision over the bytes of an item, with the vectors themselves as the reference. None: there are no codes."""
+    """Mean average precision over the bytes of an item, the vectors themselves as reference. None: there are no codes."""
     lines = [line for method in chart.methods if (line := _line(chart, method))]
     codes = [line for line in lines if line.method != EUCLIDEAN]
     if not codes:

@@ -77,7 +77,7 @@ FREE = [  # for names that are not ours: a colour and a mark that no other pair 
 VARIANTS = [
     Look(colour, marker, "ours") for colour, marker in zip(("#00a3c4", "#5661e0", "#004a7c"), "^vP", strict=True)
 ]
-BY_K = ("#7cc0ee", "#3a93d6", "#0067b9", "#003b70", "#001d3d", "#5661e1")  # darker for larger K
+BY_K = ("#e09f00", "#2f9e5b", "#0a6fc2", "#5b2a86", "#b3261e", "#4d5560")  # from the smallest K on
 
 
 def looks_of(methods: Iterable[str]) -> dict[str, Look]:
@@ -93,7 +93,7 @@ def looks_of(methods: Iterable[str]) -> dict[str, Look]:
     found = {name: KNOWN[name] for name in names if name in KNOWN}
     by_k = sorted((k, name) for name in names if (k := k_of(name)) is not None)
     for place, (_, name) in enumerate(by_k):
-        found[name] = Look(BY_K[place % len(BY_K)], "osD^vP"[place % 6], "paper")
+        found[name] = Look(BY_K[place % len(BY_K)], "osD^vP"[place % 6], "ours")
     for pool, mine in ((VARIANTS, True), (FREE, False)):
         others = [name for name in names if name not in found and name.startswith(OURS) is mine]
         found |= _free(others, pool)
