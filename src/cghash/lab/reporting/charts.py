@@ -19,7 +19,7 @@ __all__ = ["Chart", "against_bits", "mean_curve", "precision_recall"]
 
 RECALL = np.linspace(0.0, 1.0, 101)
 PLOT, COLUMN, GAP = 3.3, 2.55, 0.34  # inches: the axes, the labels, from one to the other
-LEFT, RIGHT, BELOW, ABOVE = 0.62, 0.1, 0.52, 0.36
+LEFT, RIGHT, BELOW, ABOVE = 0.74, 0.1, 0.52, 0.36
 
 
 @dataclass(frozen=True)

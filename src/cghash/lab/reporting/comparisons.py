@@ -52,14 +52,14 @@ class _Line:
 
 
 def quality_over_bytes(chart: Chart) -> Any | None:
-    """Mean average precision over the bytes of an item, the vectors themselves as reference. None: there are no codes."""
+    """Mean average precision over the bytes of an item, with the vectors as reference. None: there are no codes."""
     lines = [line for method in chart.methods if (line := _line(chart, method))]
     codes = [line for line in lines if line.method != EUCLIDEAN]
     if not codes:
         return None
     floats = next((line for line in lines if line.method == EUCLIDEAN), None)
     plot, tall = 3.9, max(4.0, STEP * len(lines) + 0.1)
-    left, column, above = 0.66, 2.6, 0.95
+    left, column, above = 0.74, 2.6, 0.95
     width, height = left + plot + 0.34 + column + 0.12, 0.55 + tall + above
     most = max(line.n_bytes[-1] for line in codes)
     ends = [Label(name_of(m.method), m.said(most), chart.looks[m.method], m.values[-1]) for m in lines]
