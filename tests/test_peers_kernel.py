@@ -1,4 +1,4 @@
-"""SDH: each step against brute force or an independent solver, and the objectives."""
+"""SDH and KSH: each step against brute force or an independent solver, and the objectives."""
 
 import itertools
 import os
@@ -6,15 +6,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import train_test_split
 
 from cghash.lab.criteria import evaluate
-from cghash.peers import sdh
+from cghash.peers import ksh, sdh
 from cghash.peers.anchors import draw_anchors, kernel
+from cghash.peers.ksh import KSH
 from cghash.peers.sdh import SDH
+from cghash.peers.similarity import LabelGroups
 
 FOLDER = os.environ.get("CGHASH_DATA")
 seeds = st.integers(0, 2**32 - 1)
@@ -112,6 +116,97 @@ def test_items_that_share_all_labels_get_one_code_where_the_kernel_tells_them_ap
     assert len(np.unique(codes, axis=0)) == 4
 
 
+# KSH
+
+
+def labels_of_both_kinds(rng, n):
+    return rng.integers(3, size=n), (rng.random((n, 4)) < 0.4).astype(np.int8)
+
+
+def similarity(labels):
+    """S by its definition, item by item; an item without labels is like none, nor like itself."""
+    rows = labels if labels.ndim == 2 else np.eye(labels.max() + 1)[labels]
+    alike = [[bool(np.any((a > 0) & (b > 0))) for b in rows] for a in rows]
+    return np.where(alike, 1.0, -1.0)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=seeds)
+def test_similarity_through_groups_is_that_of_every_pair(seed):
+    rng = np.random.default_rng(seed)
+    for labels in labels_of_both_kinds(rng, 12):
+        A = rng.normal(size=(12, 3))
+        np.testing.assert_allclose(LabelGroups.of(labels).times(A), similarity(labels) @ A, atol=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=seeds, k=st.integers(0, 4))
+def test_residue_is_what_the_bits_leave_of_the_similarity(seed, k):
+    rng = np.random.default_rng(seed)
+    for labels in labels_of_both_kinds(rng, 9):
+        H, b = signs(rng, 9, k), rng.normal(size=9)
+        R = (k + 1) * similarity(labels) - sum((np.outer(h, h) for h in H.T), np.zeros((9, 9)))
+        residue = ksh.Residue(LabelGroups.of(labels), H)
+        np.testing.assert_allclose(residue.times(b), R @ b, atol=1e-12)
+        assert residue.gain(b) == pytest.approx(b @ R @ b)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds)
+def test_gradient_of_the_smoothed_objective_agrees_with_finite_differences(seed):
+    rng = np.random.default_rng(seed)
+    K, a = rng.normal(size=(15, 4)), rng.normal(size=4)
+    residue = ksh.Residue(LabelGroups.of(rng.integers(3, size=15)), signs(rng, 15, 2))
+    gradient = ksh.smoothed_objective(a, K, residue)[1]
+    numeric = approx_fprime(a, lambda v: ksh.smoothed_objective(v, K, residue)[0], 1e-6)
+    np.testing.assert_allclose(gradient, numeric, atol=1e-5)
+
+
+def test_smoothed_objective_of_large_coefficients_is_that_of_the_signs():
+    rng = np.random.default_rng(4)
+    K, a, labels, H = rng.normal(size=(15, 4)), rng.normal(size=4), rng.integers(3, size=15), signs(rng, 15, 2)
+    R, h = 3 * similarity(labels) - H @ H.T, np.sign(K @ a)
+    value = ksh.smoothed_objective(1e6 * a, K, ksh.Residue(LabelGroups.of(labels), H))[0]
+    assert value * 15**2 == pytest.approx(-h @ R @ h)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds)
+def test_spectral_start_is_the_generalised_eigenvector_of_largest_value(seed):
+    rng = np.random.default_rng(seed)
+    K, S = rng.normal(size=(20, 4)), similarity(rng.integers(3, size=20))
+    A, B = K.T @ S @ K, K.T @ K
+    values, vectors = scipy.linalg.eig(np.linalg.solve(B, A))
+    top = np.real(vectors[:, np.argmax(np.real(values))])
+    a = ksh.top_direction(A, B)
+    assert a @ B @ a == pytest.approx(1)
+    assert a @ A @ a == pytest.approx(np.real(values).max())
+    if np.diff(np.sort(np.real(values)))[-1] > 1e-3 * np.abs(values).max():
+        assert np.abs(a @ top) == pytest.approx(np.linalg.norm(a) * np.linalg.norm(top))
+
+
+def test_bit_is_at_least_as_good_as_the_spectral_start_and_random_directions():
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(60, 3)), rng.integers(3, size=60)
+    X += 2 * np.eye(3)[y]
+    K = kernel(X, X[:10], 0.1)
+    K -= K.mean(axis=0)
+    groups, S = LabelGroups.of(y), similarity(y)
+    a = ksh.greedy(K, groups, 1, 100)[0]
+    start = ksh.top_direction(K.T @ S @ K, K.T @ K)
+    gains = [h @ S @ h for h in (np.sign(K @ v) for v in (a, start, *rng.normal(size=(200, 10))))]
+    assert gains[0] == max(gains)
+
+
+def test_inner_products_of_longer_codes_are_nearer_to_the_similarity():
+    rng = np.random.default_rng(6)
+    y = rng.integers(4, size=80)
+    X = 3 * np.eye(4)[y] + rng.normal(size=(80, 4))
+    codes = 2.0 * KSH(32, random_state=0).fit(X, y).transform(X) - 1
+    errors = [np.mean((codes[:, :m] @ codes[:, :m].T / m - similarity(y)) ** 2) for m in (1, 4, 32)]
+    assert errors == sorted(errors, reverse=True)
+
+
 # Shared data
 
 
@@ -131,7 +226,12 @@ SMALL = {"cifar10_gist512": (2000, 500), "usps": (1500, 500)}
 @pytest.mark.skipif(not FOLDER, reason="CGHASH_DATA names no folder with the data sets")
 @pytest.mark.parametrize(
     ("model", "name", "least"),
-    [(SDH(32, random_state=0), "cifar10_gist512", 0.36), (SDH(32, random_state=0), "usps", 0.9)],
+    [
+        (SDH(32, random_state=0), "cifar10_gist512", 0.36),
+        (SDH(32, random_state=0), "usps", 0.9),
+        (KSH(32, random_state=0), "cifar10_gist512", 0.26),
+        (KSH(32, random_state=0), "usps", 0.82),
+    ],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else str(value),
 )
 def test_quality_on_real_data_is_that_of_the_literature_in_order(model, name, least):

@@ -5,7 +5,7 @@ their labels, and be what the hash functions give: with the L2 loss (section 3.1
 
     min over W, F, B in {−1, 1}:  ‖Y − BW‖² + λ‖W‖² + ν‖B − F(X)‖²,   F(x) = φ(x)P,
 
-φ(x) the kernel of x to anchors. Three steps take turns, each of them the exact minimum over its own unknowns: W by ridge
+φ(x) the kernel of x to anchors. Three steps take turns, each the exact minimum over its own unknowns: W by ridge
 regression (G-step), P by regression (F-step), and B bit by bit with the other bits fixed (discrete cyclic coordinate
 descent): z = sgn(q − B'W'v), v the bit's row of W, q its column of Q = YWᵀ + νF(X), B' and W' those of the other bits.
 Beside the paper, P is held by a small ridge term νδ‖P‖², without which items fewer than anchors would leave it open.

@@ -1,0 +1,50 @@
+"""The matrix of who shares a label with whom, through groups of items with the same labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .base import Floats
+from .labels import signs_of_similarity
+
+
+@dataclass(frozen=True)
+class LabelGroups:
+    """S = Z T Zᵀ (n, n), 1 where two items share a label and −1 elsewhere, never written out.
+
+    Items with the same labels form a group: Z (n, g) says who belongs to which, T (g, g) is S between groups.
+    """
+
+    group: NDArray[np.int64]  # (n,) the group of each item
+    labels: Any  # of each group: (g,) classes, or (g, L) indicators
+    members: sp.csr_matrix  # Z
+    between: Floats  # T
+
+    @classmethod
+    def of(cls, labels: Any) -> Self:
+        """The groups of items with class numbers (n,) or multi-label indicators (n, L).
+
+        Examples
+        --------
+        >>> groups = LabelGroups.of(np.array([4, 2, 4]))
+        >>> groups.group.tolist(), groups.times(np.array([1.0, 10.0, 100.0])).tolist()
+        ([1, 0, 1], [91.0, -91.0, 91.0])
+        """
+        kinds, group = np.unique(labels, axis=0, return_inverse=True)
+        group = group.ravel()
+        n = len(group)
+        members = sp.csr_matrix((np.ones(n), group, np.arange(n + 1)), shape=(n, len(kinds)))
+        return cls(group, kinds, members, signs_of_similarity(kinds, kinds))
+
+    def sums(self, A: Floats) -> Floats:
+        """Zᵀ A, the sums (g, …) over the items (n, …) of each group."""
+        return np.asarray(self.members.T @ A)
+
+    def times(self, A: Floats) -> Floats:
+        """S A (n, …)."""
+        return np.asarray((self.between @ self.sums(A))[self.group])
