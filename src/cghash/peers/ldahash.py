@@ -35,10 +35,10 @@ class LDAHash(Peer):
     n_bits : int, default=64
         At most the rank of the centred items come out.
     projection : {"lda", "dif"}, default="lda"
-    regularization : float, default=0.01
+    regularization : float, default=0.1
         Of "lda": added to the variances in both covariances, as a share of the mean variance of the items. Without it
         more features than items could be told apart without error, and to no use.
-    alpha : float, default=0.5
+    alpha : float, default=2.0
         Of "dif": what items with a common label count.
 
     Attributes
@@ -59,7 +59,7 @@ class LDAHash(Peer):
     prefixes = True
 
     def __init__(
-        self, n_bits: int = 64, *, projection: str = "lda", regularization: float = 0.01, alpha: float = 0.5
+        self, n_bits: int = 64, *, projection: str = "lda", regularization: float = 0.1, alpha: float = 2.0
     ) -> None:
         self.n_bits = n_bits
         self.projection = projection

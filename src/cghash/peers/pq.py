@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..codes import unpack
 from .base import Floats
-from .quantizer import Codes, Quantizer, Singles, require_faiss
+from .quantizer import Codes, Quantizer, Singles, checked, require_faiss
 
 MOST = 8  # bits of a group, as customary
 
@@ -52,14 +52,14 @@ class PQ(Quantizer):
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         n, d = X.shape
+        faiss = require_faiss()
         M = min(-(-self.n_bits // MOST), d)
         bits = min(self.n_bits // M, MOST, int(np.log2(n)))
-        quantizer = require_faiss().ProductQuantizer(M * -(-d // M), M, bits)
+        quantizer = faiss.ProductQuantizer(M * -(-d // M), M, bits)
         quantizer.cp.seed = int(rng.integers(2**31 - 1))
         quantizer.cp.min_points_per_centroid = 1  # few items are no reason for a warning
-        quantizer.train(spread(X, M))
-        learned = require_faiss().vector_to_array(quantizer.centroids)
-        self.centroids_ = learned.reshape(M, 2**bits, -1)
+        quantizer.train(spread(checked(X), M))
+        self.centroids_ = faiss.vector_to_array(quantizer.centroids).reshape(M, 2**bits, -1)
         return int(M * bits)
 
     def _codes(self, X: Any) -> Codes:
@@ -80,8 +80,9 @@ class PQ(Quantizer):
     def _quantizer(self) -> Any:
         """FAISS's object, with the learned centroids."""
         M, ksub, dsub = self.centroids_.shape
-        if self.centroids_.dtype != np.float32 or ksub not in 2 ** np.arange(1, MOST + 1) or dsub * M == 0:
-            raise ValueError(f"centroids_ must be (M, 2^bits, features) of float32, got {self.centroids_.shape}")
+        whole = M > 0 and ksub in 2 ** np.arange(1, MOST + 1) and dsub == -(-self.n_features_in_ // M)
+        if not whole or self.centroids_.dtype != np.float32 or not np.isfinite(self.centroids_).all():
+            raise ValueError(f"centroids_ must be (M, 2^bits, features of a group), got {self.centroids_.shape}")
         faiss = require_faiss()
         quantizer = faiss.ProductQuantizer(M * dsub, M, int(ksub).bit_length() - 1)
         faiss.copy_array_to_vector(np.ascontiguousarray(self.centroids_).ravel(), quantizer.centroids)

@@ -42,7 +42,7 @@ class Quantizer(Peer):
         check_is_fitted(self)
         items = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         unpack(codes, self.n_bits_)  # says what is wrong with the codes
-        return self._estimates(_checked(items), np.ascontiguousarray(codes))
+        return self._estimates(checked(items), np.ascontiguousarray(codes))
 
     def build_index(self, X: Any, ids: Any = None, **options: Any) -> WeightedHammingIndex:
         """Not for these codes: FAISS has indexes of them."""
@@ -53,11 +53,11 @@ class Quantizer(Peer):
         )
 
     def _bits(self, X: Any) -> Bits:
-        codes = self._codes(_checked(X))
+        codes = self._codes(checked(X))
         return unpack(codes, 8 * codes.shape[1]).astype(bool)
 
     def _between(self, X: Any, first: Any, second: Any) -> Floats:
-        codes = self._codes(_checked(X))
+        codes = self._codes(checked(X))
         rows = [self._estimates(X[i : i + 1], codes[second[first == i]])[0] for i in np.unique(first)]
         out = np.empty(len(first))
         out[np.argsort(first, kind="stable")] = np.concatenate(rows)
@@ -72,7 +72,8 @@ class Quantizer(Peer):
         """Squared distances (q, n) of items to codes."""
 
 
-def _checked(X: Any) -> Any:
+def checked(X: Any) -> Any:
+    """The items, if FAISS can take them: it ends the process over numbers that are not finite."""
     size = float(np.abs(X).max())
     if size > LARGEST:
         raise InvalidInputError(f"X must hold numbers of at most {LARGEST:g} for FAISS, got {size:g}")

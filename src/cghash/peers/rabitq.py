@@ -16,7 +16,7 @@ from ..codes import unpack
 from ..exceptions import InvalidInputError
 from .base import Floats
 from .projections import principal_components, project
-from .quantizer import Codes, Quantizer, Singles, require_faiss
+from .quantizer import Codes, Quantizer, Singles, checked, require_faiss
 
 FACTORS = 8  # bytes: two numbers of single precision, ‖o‖² and ‖o‖² √D / ‖o‖₁
 
@@ -59,7 +59,7 @@ class RaBitQ(Quantizer):
             raise InvalidInputError(f"n_bits must be at least {least} for RaBitQ, got {self.n_bits}")
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
-        self.mean_, components, _ = principal_components(X, 8 * (self.n_bits // 8 - FACTORS))
+        self.mean_, components, _ = principal_components(checked(X), 8 * (self.n_bits // 8 - FACTORS))
         rotation, _ = np.linalg.qr(rng.standard_normal((len(components), len(components))))
         self.directions_ = rotation @ components
         return 8 * int(self._quantizer().code_size)

@@ -4,7 +4,8 @@ Wang, Kumar, Chang: Sequential projection learning for hashing with compact code
 labelled items X_l with a common label and −1 for the others. Each direction w_k is the leading eigenvector of the
 adjusted covariance M_k = X_l S_k X_lᵀ + η X Xᵀ (eq. 7); then pairs that it puts on the wrong side weigh more,
 S_(k+1) = S_k − α T(S̃_k, S_k) with S̃_k = X_lᵀ w_k w_kᵀ X_l and T keeping its entries whose sign differs from S_k
-(eqs. 9, 10), and the direction is taken out of the items, X ← X − w_k w_kᵀ X (Algorithm 1).
+(eqs. 9, 10), and the direction is taken out of the items, X ← X − w_k w_kᵀ X (Algorithm 1). The labelled items X_l in
+the first term stay whole: directions need not be orthogonal, and there may be more of them than features.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .base import Bits, Floats, Peer
 from .labels import signs_of_similarity
 from .projections import principal_components, project, signed
 
-_DENSE = 100  # directions left: fewer are solved for at once
+_DENSE = 100  # features: fewer are solved for at once
 
 
 class SPLH(Peer):
@@ -31,19 +32,18 @@ class SPLH(Peer):
     Parameters
     ----------
     n_bits : int, default=64
-        At most the rank of the centred items come out.
     n_labelled : int, default=1000
         Items drawn to make pairs of; the rest are used without their labels.
     eta : float, default=0.1
         What the variance of all items counts beside the pairs.
-    alpha : float, default=1.0
+    alpha : float, default=10.0
         How much a wrong pair gains in weight.
     random_state : int, RandomState or None, default=None
         Of the items drawn.
 
     Attributes
     ----------
-    directions_ : (n_bits_, d) orthonormal
+    directions_ : (n_bits, d) of length 1
     mean_ : (d,) the mean of the items
 
     Examples
@@ -62,7 +62,7 @@ class SPLH(Peer):
         *,
         n_labelled: int = 1000,
         eta: float = 0.1,
-        alpha: float = 1.0,
+        alpha: float = 10.0,
         random_state: Any = None,
     ) -> None:
         self.n_bits = n_bits
@@ -91,8 +91,8 @@ class SPLH(Peer):
         return np.asarray(project(X, self.mean_, self.directions_) > 0)
 
 
-def sequence(Z: Floats, S: Floats, variances: Floats, alpha: float, start: Floats, m: int) -> Floats:
-    """At most m orthonormal directions (k, r).
+def sequence(Z: Floats, S: Any, variances: Floats, alpha: float, start: Floats, m: int) -> Floats:
+    """The directions (m, r), of length 1.
 
     Parameters
     ----------
@@ -103,39 +103,27 @@ def sequence(Z: Floats, S: Floats, variances: Floats, alpha: float, start: Float
     start : (r,) where the search for eigenvectors starts
     m : number of directions
     """
-    Z, S = Z.astype(np.float32), S.astype(np.float32)  # they steer; directions are orthonormal in double precision
-    W = np.empty((0, Z.shape[1]))
-    for _ in range(min(m, Z.shape[1])):
-        w = _without(leading_residual(Z, S, variances, W, start), W)
-        W = np.vstack([W, w / np.linalg.norm(w)])
-        along = Z @ W[-1].astype(np.float32)  # (l,)
+    items, S, C = (A.astype(np.float32) for A in (Z, S, np.diag(variances)))  # the eigenvectors need no more digits
+    W = np.empty((m, Z.shape[1]))
+    for k in range(m):
+        w = W[k] = leading_eigenvector(items, S, C, start)
+        along = items @ w.astype(np.float32)  # (l,)
         approximate = np.outer(along, along)  # S̃
         approximate[approximate * S >= 0] = 0  # T
         S -= np.float32(alpha) * approximate
+        for covariance in (C, C.T):  # of X − w wᵀ X
+            covariance -= np.outer(w, w @ covariance)
     return W
 
 
-def leading_residual(Z: Any, S: Any, variances: Floats, W: Floats, start: Floats) -> Floats:
-    """The leading eigenvector (r,) of M among the directions orthogonal to all of W (k, r).
+def leading_eigenvector(Z: Any, S: Any, C: Any, start: Floats) -> Floats:
+    """The eigenvector (r,) of the largest eigenvalue of M = Zᵀ S Z / l² + C."""
+    if len(C) < _DENSE:
+        return np.asarray(np.linalg.eigh(Z.T @ (S @ Z) / len(Z) ** 2 + C)[1][:, -1])
 
-    Taking earlier directions out of the items is the same as taking them out of what M is multiplied with.
-    """
-    left = Z.shape[1] - len(W)
-    if left < _DENSE:
-        basis = np.linalg.qr(np.vstack([W, np.eye(Z.shape[1])]).T)[0][:, len(W) :]  # (r, left)
-        inside = Z @ basis
-        M = inside.T @ (S @ inside) / len(Z) ** 2 + (basis.T * variances) @ basis
-        return np.asarray(basis @ np.linalg.eigh(M)[1][:, -1])
+    def multiply(v: Floats) -> Any:
+        v = v.ravel().astype(np.float32)
+        return Z.T @ (S @ (Z @ v)) / len(Z) ** 2 + C @ v
 
-    def multiply(v: Floats) -> Floats:
-        v = _without(v.ravel(), W)
-        by_pairs = Z.T @ (S @ (Z @ v.astype(np.float32)))
-        return _without(by_pairs / len(Z) ** 2 + variances * v, W)
-
-    M = LinearOperator((Z.shape[1], Z.shape[1]), matvec=multiply, dtype=np.float64)
-    return np.asarray(eigsh(M, k=1, which="LA", v0=_without(start, W), tol=1e-5)[1][:, 0])
-
-
-def _without(v: Floats, W: Floats) -> Floats:
-    """The part of v (r,) that is orthogonal to the rows of W."""
-    return np.asarray(v - W.T @ (W @ v))
+    M = LinearOperator(C.shape, matvec=multiply, dtype=np.float64)
+    return np.asarray(eigsh(M, k=1, which="LA", v0=start, tol=1e-5)[1][:, 0])
