@@ -88,7 +88,7 @@ def by_codes(weights: str, q: int, n: int, n_bits: int, n_twin: int) -> dict[str
         **took,
         "floor_processor_seconds": floor["processor_seconds"],
         "over_floor": round(took["processor_seconds"] / floor["processor_seconds"], 2),
-        "numpy_seconds": round(sorting["seconds"] * q / n_twin, 1),
+        "numpy_processor_seconds": round(sorting["processor_seconds"] * q / n_twin, 1),
         "peak_MB": round(memory / 1e6),
         "map": round(found.map, 4),
     }
