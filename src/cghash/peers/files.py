@@ -44,6 +44,8 @@ def load_peer(cls: type[P], path: str | os.PathLike[str]) -> P:
         for name, value in (*arrays.items(), *about["state"].items()):
             if not name.endswith("_") or name.startswith("_") or hasattr(cls, name):
                 raise FormatError(f"{name} is not a learned attribute")
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
+                raise FormatError(f"{name} holds numbers that are not finite")
             setattr(model, name, value)
         name_features(model, about)
         model._n_features_out = model.n_bits_
@@ -59,7 +61,9 @@ def _try_out(model: Any) -> None:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         bits = model._bits(item)
-    if not isinstance(model.n_bits_, int) or not 1 <= model.n_bits_ <= bits.shape[1] or bits.shape[0] != 1:
+    if bits.ndim != 2 or bits.shape[0] != 1 or bits.dtype != np.bool_:
+        raise FormatError(f"it gives one item bits of shape {bits.shape} and type {bits.dtype}")
+    if not isinstance(model.n_bits_, int) or not 1 <= model.n_bits_ <= bits.shape[1]:
         raise FormatError(f"it gives {bits.shape[1]} bits where {model.n_bits_!r} are said")
     if model.weights_.shape != (model.n_bits_,):
         raise FormatError(f"it has weights of shape {model.weights_.shape} for {model.n_bits_} bits")
