@@ -14,6 +14,7 @@ _HOMES = {  # name: module; each file cites its paper
     "SSC": "ssc",
     "STH": "sth",
     "AGH": "agh",
+    "BRE": "bre",
     "ITQ": "itq",
     "PCAH": "pcah",
     "KLSH": "klsh",
