@@ -85,7 +85,9 @@ def run(
             raise
     say(f"{_duration(time.monotonic() - began)}; results in {folder}; look: cghash lab report {folder}", quiet)
     if failed:
-        raise click.ClickException(f"{len(failed)} tasks failed; the first: {failed[0].task.name}: {failed[0].error}")
+        number = "1 task" if len(failed) == 1 else f"{len(failed)} tasks"
+        click.echo(f"cghash: error: {number} failed; the first: {failed[0].task.name}: {failed[0].error}", err=True)
+        click.get_current_context().exit(1)
 
 
 def _with_data(plan: Experiment, data: str | None, quiet: bool) -> Experiment:

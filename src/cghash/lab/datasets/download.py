@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -29,6 +30,7 @@ Progress = Callable[[int, int | None], None]  # bytes done, of how many
 ATTEMPTS, TIMEOUT = 5, 30.0  # in a row without a byte; seconds without one
 _CHUNK = 1 << 18
 _SLACK = 4  # times the size that is known about: more is not what was asked for
+_NOBODY = (socket.gaierror, ConnectionRefusedError)  # no such host, or nobody there: waiting seconds does not help
 _AGAIN = (408, 429, *range(500, 600))  # answers that may be others the next time
 
 
@@ -125,7 +127,10 @@ def _download(remote: RemoteFile, part: Path, progress: Progress, pause: float) 
             elif error.code not in _AGAIN:
                 break
         except (OSError, http.client.HTTPException) as error:
-            reason = str(getattr(error, "reason", error)) or type(error).__name__
+            why = getattr(error, "reason", error)
+            reason = str(why) or type(error).__name__
+            if isinstance(why, _NOBODY):
+                break
         failures = 1 if _size(part) > before else failures + 1
     kept = f"; {_size(part)} bytes are kept, and the next call goes on from there" if _size(part) else ""
     raise MissingDataError(f"{remote.url} could not be fetched: {reason}{kept}")

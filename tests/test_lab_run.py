@@ -1,0 +1,318 @@
+"""Runs of experiments: results of each cell, resumed, parallel, and failures that do not stop the rest."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import psutil
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cghash import CGHash
+from cghash.cli import main
+from cghash.exceptions import FormatError, InvalidInputError
+from cghash.lab.criteria import evaluate, evaluate_vectors
+from cghash.lab.datasets import load
+from cghash.lab.experiments.cells import run_task, scaled
+from cghash.lab.experiments.methods import choose
+from cghash.lab.experiments.plan import DataSpec, Experiment, MethodSpec, Validation
+from cghash.lab.experiments.protocol import split_items
+from cghash.lab.experiments.results import Store, collect, fingerprint, read_results
+from cghash.lab.experiments.runner import run
+from cghash.peers import LSH
+
+DIGITS = DataSpec("digits", train=200, test=100)
+
+
+def experiment(*methods, **changes):
+    told = {"datasets": (DIGITS,), "bits": (8, 16), "splits": 1, "validation": Validation(2, 100)} | changes
+    return Experiment("tried", "tried", methods=tuple(methods), **told)
+
+
+def cells_of(plan, number=0):
+    """The results of a task, in this process."""
+    found = {}
+    run_task(plan, list(plan.tasks())[number], list(plan.bits), found.__setitem__, None, 1)
+    return found
+
+
+def test_cells_hold_what_the_criteria_say_of_the_same_split():
+    method = MethodSpec("mine", "CGHash", {"n_neighbors": 5})
+    found = cells_of(experiment(method, top=20))
+    data, split = load("digits"), split_items(load("digits").y, "seen", 0, 200, 100)
+    model = CGHash(16, n_neighbors=5, random_state=0, n_jobs=1).fit(data.X[split.train], data.y[split.train])
+    for bits in (8, 16):
+        short = model.truncate(bits)
+        sides = short.transform(data.X[split.queries]), short.transform(data.X[split.train])
+        expected = evaluate(*sides, short.weights_, data.y[split.queries], data.y[split.train], top=20)
+        for name, value in expected.items():
+            assert found[bits]["criteria"][name] == pytest.approx(value, abs=1e-6)
+        assert (found[bits]["bytes"], found[bits]["n_queries"], found[bits]["n_train"]) == (bits // 8, 100, 200)
+        assert found[bits]["trained_once"]
+        assert found[bits]["peak_mb"] > 10
+    assert "curve" in found[16]
+    assert "curve" not in found[8]
+
+
+def test_methods_without_prefixes_are_fitted_for_each_length():
+    found = cells_of(experiment(MethodSpec("ITQ", "ITQ", {"projection": "pca"})))
+    assert not found[8]["trained_once"]
+    assert found[8]["seconds_fit"] != found[16]["seconds_fit"]
+
+
+def test_euclidean_reference_is_the_same_beside_every_length():
+    found = cells_of(experiment(MethodSpec("Euclidean", "Euclidean"), true_neighbors=5))
+    data, split = load("digits"), split_items(load("digits").y, "seen", 0, 200, 100)
+    expected = evaluate_vectors(
+        *(data.X[s] for s in (split.queries, split.train)), data.y[split.queries], data.y[split.train]
+    )
+    assert found[8]["criteria"] == found[16]["criteria"]
+    assert found[8]["criteria"]["map"] == pytest.approx(expected["map"], abs=1e-6)
+    assert found[8]["criteria"]["recall"] == 1.0
+    assert found[8]["bytes"] == 4 * 64
+
+
+def test_true_neighbours_are_found_among_the_nearest_hundred():
+    found = cells_of(experiment(MethodSpec("LSH", "LSH"), true_neighbors=5))
+    assert 0.5 < found[8]["criteria"]["recall"] < found[16]["criteria"]["recall"] <= 1.0
+
+
+def test_own_distances_serve_where_codes_have_no_hamming_distance():
+    found = cells_of(experiment(MethodSpec("PQ", "PQ"), bits=(32,), true_neighbors=5))
+    assert found[32]["criteria"]["map"] > 0.5
+    assert found[32]["criteria"]["recall"] > 0.9
+
+
+def test_a_method_may_be_told_no_labels():
+    plan = experiment(MethodSpec("with", "CGHash"), MethodSpec("without", "CGHash", labels=False), bits=(16,))
+    told, untold = cells_of(plan, 0), cells_of(plan, 1)
+    assert told[16]["criteria"]["map"] > untold[16]["criteria"]["map"] + 0.05
+
+
+def test_pictures_are_kept_of_the_first_split_and_the_longest_codes():
+    plan = experiment(MethodSpec("LSH", "LSH", pictures=True), splits=2)
+    found = cells_of(plan)
+    assert "pictures" not in found[8]
+    pictures = found[16]["pictures"]
+    assert len(pictures["query"]) == len(pictures["nearest"]) == 5
+    assert {len(row) for row in pictures["nearest"]} == {10}
+    first = pictures["nearest"][0][0]
+    assert first["right"] == (first["label"] == pictures["query"][0]["label"])
+    assert "pictures" not in cells_of(plan, 1)[16]
+
+
+def test_choice_takes_the_parameter_that_validates_best_on_training_items_alone():
+    """Where one value makes the codes useless, the other is chosen."""
+    X, y = load("digits").X[:200], load("digits").y[:200]
+    away = X + 1000.0  # hyperplanes through the origin say nothing of items so far from it
+    values, tried = choose("LSH", {}, {"center": [False, True]}, (away, y), "seen", 16, Validation(2, 200), 0, 1)
+    assert values == {"center": True}
+    assert tried[1]["map"] > tried[0]["map"] + 0.1
+    found = cells_of(experiment(MethodSpec("LSH", "LSH", search={"center": [True, False]})))
+    assert found[8]["parameters"]["center"] == found[8]["chosen"]["center"]
+    assert len(found[8]["tried"]) == 2
+
+
+def test_scaling_is_by_rows():
+    X = np.array([[1.0, 3.0], [0.0, 0.0]])
+    assert np.allclose(scaled(X, "unit"), [[0.1**0.5, 0.9**0.5], [0, 0]])
+    assert np.allclose(scaled(X, "hellinger") ** 2, [[0.25, 0.75], [0, 0]])
+    assert scaled(X, "none") is X
+
+
+# Runs in processes of their own
+
+
+def test_run_keeps_every_cell_and_a_second_run_measures_nothing_again(tmp_path):
+    plan = experiment(MethodSpec("LSH", "LSH"), MethodSpec("PCAH", "PCAH"), splits=2)
+    events = []
+    assert run(plan, Store(tmp_path), n_jobs=2, told=events.append) == []
+    assert len(events) == 4
+    assert events[-1].done == events[-1].total == 4
+    results = read_results(tmp_path)
+    assert len(results) == 8
+    assert {result["status"] for result in results} == {"ok"}
+    assert all(result["versions"]["cghash"] and result["cpu"] for result in results)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
+    assert run(plan, Store(tmp_path), told=events.append) == []
+    assert len(events) == 4
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.json")} == before
+
+
+def test_results_do_not_depend_on_how_many_processes_there_are(tmp_path):
+    plan = experiment(MethodSpec("CGHash", "CGHash"), MethodSpec("LSH", "LSH"))
+    for jobs in (1, 2):
+        run(plan, Store(tmp_path / str(jobs)), n_jobs=jobs)
+    one, two = (read_results(tmp_path / name) for name in "12")
+    assert [r["criteria"] for r in one] == [r["criteria"] for r in two]
+
+
+def test_cells_asked_for_in_another_way_are_measured_anew(tmp_path):
+    plan = experiment(MethodSpec("LSH", "LSH"))
+    run(plan, Store(tmp_path))
+    other = replace(plan, methods=(MethodSpec("LSH", "LSH", {"center": False}),))
+    task, changed = next(plan.tasks()), next(other.tasks())
+    assert fingerprint(plan, task) != fingerprint(other, changed)
+    assert Store(tmp_path).missing(other, changed) == [8, 16]
+    run(other, Store(tmp_path))
+    assert {result["parameters"]["center"] for result in read_results(tmp_path)} == {False}
+    longer = replace(other, bits=(8, 16, 24))
+    assert Store(tmp_path).missing(longer, changed) == [24]
+
+
+def test_a_failed_task_is_recorded_the_rest_go_on_and_it_is_tried_again(tmp_path):
+    plan = experiment(MethodSpec("wrong", "LSH", {"center": "maybe", "depth": 1}), MethodSpec("LSH", "LSH"))
+    failed = run(plan, Store(tmp_path), n_jobs=1)
+    assert [event.task.method.name for event in failed] == ["wrong"]
+    assert "parameters of LSH must be among" in failed[0].error
+    results = {result["method"]: result for result in read_results(tmp_path)}
+    assert results["LSH"]["status"] == "ok"
+    assert results["wrong"]["status"] == "failed"
+    assert "InvalidInputError" in results["wrong"]["error"]
+    mended = replace(plan, methods=(MethodSpec("wrong", "LSH"), plan.methods[1]))
+    assert run(mended, Store(tmp_path)) == []
+
+
+def test_a_task_that_takes_too_long_is_given_up(tmp_path):
+    plan = experiment(MethodSpec("slow", "CGHash"), MethodSpec("LSH", "LSH"), bits=(2048,))
+    failed = run(plan, Store(tmp_path), n_jobs=1, limit=4)
+    assert [(event.task.method.name, event.error) for event in failed] == [("slow", "took more than 4 s")]
+    assert {result["status"] for result in read_results(tmp_path)} == {"ok", "failed"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are found and killed in the way of Unix")
+def test_a_killed_process_fails_its_task_alone(tmp_path):
+    """Too little memory looks like this: the process is gone in an instant."""
+    plan = experiment(MethodSpec("slow", "CGHash"), MethodSpec("LSH", "LSH"), bits=(2048,))
+    script = (
+        "import pickle, sys; from cghash.lab.experiments.runner import run; "
+        "from cghash.lab.experiments.results import Store; plan = pickle.load(open(sys.argv[1], 'rb')); "
+        "failed = run(plan, Store(sys.argv[2]), n_jobs=1); print(failed[0].error)"
+    )
+    (tmp_path / "plan").write_bytes(pickle.dumps(plan))
+    command = [sys.executable, "-c", script, str(tmp_path / "plan"), str(tmp_path / "out")]
+    runner = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    deadline, victim = time.monotonic() + 60, None
+    while victim is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+        workers = [p for p in psutil.Process(runner.pid).children(recursive=True) if p.ppid() != runner.pid]
+        victim = next((p for p in workers if p.cpu_times().user > 0.3), None)  # a child of the server of processes
+    assert victim is not None
+    victim.send_signal(signal.SIGKILL)
+    said, _ = runner.communicate(timeout=120)
+    assert "its process died (exit code -9" in said
+    statuses = {result["method"]: result["status"] for result in read_results(tmp_path / "out")}
+    assert statuses == {"slow": "failed", "LSH": "ok"}
+
+
+# Results as files
+
+
+def test_collected_results_are_the_same_without_traces(tmp_path):
+    plan = experiment(MethodSpec("wrong", "LSH", {"depth": 1}), MethodSpec("LSH", "LSH"))
+    run(plan, Store(tmp_path / "cells"))
+    assert collect(tmp_path / "cells", tmp_path / "all.jsonl") == 4
+    apart, together = read_results(tmp_path / "cells"), read_results(tmp_path / "all.jsonl")
+    for result in apart:
+        result.pop("trace", None)
+    assert apart == together
+
+
+@given(st.binary(max_size=60))
+def test_files_that_are_no_results_are_refused(tmp_path_factory, content):
+    folder = tmp_path_factory.mktemp("results")
+    (folder / "x.json").write_bytes(content)
+    with pytest.raises((FormatError, InvalidInputError)):
+        read_results(folder)
+
+
+def test_hostile_names_stay_in_the_folder(tmp_path):
+    plan = experiment(MethodSpec("../../up", "LSH"), datasets=(replace(DIGITS, name="../x"),))
+    path = Store(tmp_path).path_of(next(plan.tasks()), 8)
+    assert path.resolve().is_relative_to(tmp_path.resolve())
+
+
+def test_missing_values_survive_the_file(tmp_path):
+    plan = experiment(MethodSpec("LSH", "LSH"))
+    Store(tmp_path).write(
+        plan, next(plan.tasks()), 8, {"status": "ok", "criteria": {"map": 0.5, "knn_error": float("nan")}}
+    )
+    (result,) = read_results(tmp_path)
+    assert np.isnan(result["criteria"]["knn_error"])
+    assert "NaN" not in next(tmp_path.rglob("*.json")).read_text()
+
+
+# The command
+
+
+def invoke(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_command_runs_reports_and_collects(tmp_path):
+    X, y = load("digits").X[:150], load("digits").y[:150]
+    np.savez(tmp_path / "mine.npz", X=X, y=y)
+    out = tmp_path / "out"
+    said = invoke(
+        "lab", "run", "digits", "--dataset", tmp_path / "mine.npz", "--method", "LSH,Euclidean", "--bits", "8,16",
+        "--splits", "1", "-o", out, "-j", "1",
+    ).output  # fmt: skip
+    assert "2/2 Euclidean on mine (seen), split 0" in said or "2/2 LSH on mine (seen), split 0" in said
+    assert len(read_results(out)) == 4
+    page = invoke("lab", "report", out, "-q").output.strip()
+    assert page == str(out / "report" / "index.html")
+    assert "mine" in (out / "report" / "index.html").read_text()
+    invoke("lab", "collect", out, "-o", tmp_path / "all.jsonl")
+    assert len((tmp_path / "all.jsonl").read_text().splitlines()) == 4
+
+
+def test_command_leaves_out_data_sets_that_cannot_be_had_and_says_where_to_get_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("CGHASH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    options = ("--method", "LSH", "--bits", "8", "--splits", "1", "-o", tmp_path / "out", "--data", tmp_path)
+    (tmp_path / "some.toml").write_text(
+        '[[datasets]]\nname = "digits"\ntrain = 100\n[[datasets]]\nname = "pascal07"\n[[methods]]\nname = "LSH"\n'
+    )
+    said = invoke("lab", "run", tmp_path / "some.toml", *options).output
+    assert "left out: data set 'pascal07'" in said
+    assert len(read_results(tmp_path / "out")) == 1
+    said = invoke("lab", "run", "paper", "--dataset", "pascal07", *options, code=2).output
+    assert "none of the data sets can be had: pascal07" in said
+
+
+def test_command_shows_what_there_is():
+    listed = invoke("lab", "list").output
+    assert all(name in listed for name in ("paper", "isolet", "CGHash", "ITQ"))
+    shown = invoke("lab", "show", "paper").output
+    assert "[[methods]]" in shown
+
+
+def test_failed_tasks_make_the_command_fail_after_the_rest(tmp_path):
+    (tmp_path / "some.toml").write_text(
+        'bits = [8]\nsplits = 1\n[[datasets]]\nname = "digits"\n[[methods]]\nname = "LSH"\n'
+        '[[methods]]\nname = "off"\nestimator = "LSH"\nparameters = { depth = 3 }\n'
+    )
+    said = invoke("lab", "run", tmp_path / "some.toml", "-o", tmp_path / "out", code=1).output
+    assert "1 task failed; the first: off on digits (seen), split 0" in said
+    statuses = {json.loads(path.read_text())["status"] for path in (tmp_path / "out").rglob("*.json")}
+    assert statuses == {"ok", "failed"}
+
+
+def test_index_of_a_peer_answers_as_its_distances_do():
+    X = load("digits").X[:100]
+    model = LSH(16, random_state=0).fit(X)
+    distances, ids = model.build_index(X).search(model.encode(X[:5]), 3)
+    expected = model.distances(X[:5], model.encode(X))
+    assert np.allclose(distances, np.sort(expected, axis=1)[:, :3])
+    assert ids[0, 0] == 0 or expected[0, ids[0, 0]] == 0
