@@ -8,6 +8,7 @@ vector machine for each bit, which answers for items not seen.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from .. import _validation as check
 from .base import Bits, Floats, Peer
 
+_NUMBERS = 1 << 22  # of edges' features at a time: 32 MB
 _BATCH = 64  # eigenvectors are computed so many at a time: shorter fits find the same ones
 _TOLERANCE = 0.1  # liblinear's for its dual problem: smaller ones changed no criterion by more than 0.002, measured
 
@@ -95,12 +97,19 @@ def neighbor_graph(X: Any, k: int, weights: str) -> sp.csr_matrix:
     A = X / max(float(np.abs(X).max()), np.finfo(np.float64).tiny)
     if weights == "cosine":
         A = A / np.maximum(np.linalg.norm(A, axis=1), np.finfo(np.float64).tiny)[:, None]
-        values = np.maximum(np.einsum("ij,ij->i", A[rows], A[others]), 0.0)
+        values = np.maximum(_over_edges(lambda a, b: a * b, A, rows, others), 0.0)
     else:
-        square = ((A[rows] - A[others]) ** 2).sum(axis=1)
+        square = _over_edges(lambda a, b: (a - b) ** 2, A, rows, others)
         values = np.exp(-square / max(float(square.mean()), np.finfo(np.float64).tiny))
     directed = sp.csr_matrix((values, (rows, others)), shape=(n, n))
     return sp.csr_matrix(directed.maximum(directed.T))
+
+
+def _over_edges(compute: Callable[[Any, Any], Any], A: Any, rows: Any, others: Any) -> Floats:
+    """Sums over features of a product or difference of the two items of each edge, some edges at a time."""
+    step = max(1, _NUMBERS // A.shape[1])
+    parts = (slice(first, first + step) for first in range(0, len(rows), step))
+    return np.concatenate([compute(A[rows[part]], A[others[part]]).sum(axis=1, dtype=np.float64) for part in parts])
 
 
 def eigenmap(W: Any, m: int, rng: np.random.Generator) -> Floats:

@@ -78,7 +78,7 @@ class Experiment:
     --------
     >>> paper = read_experiment("paper")
     >>> len(paper.methods), paper.bits
-    (11, (10, 20, 30, 40, 50, 60))
+    (13, (10, 20, 30, 40, 50, 60))
     """
 
     name: str
