@@ -193,6 +193,15 @@ def test_one_lost_data_set_of_three_breaks_each_but_not_most():
     assert "ahead on 0 of 2 splits" in found[1].exceptions[0]
 
 
+def test_settings_chosen_by_validation_are_claimed_for_apart():
+    """ITQ told the labels is ahead of CGHash as the paper sets it, and behind it as validation does."""
+    found = claims(Measured(grid({"CGHash": 0.6, "CGHash tuned": 0.8, "ITQ-CCA": 0.7, **TEN})))
+    assert [claim.verdict for claim in found[:3]] == [DISAGREES] * 3
+    assert [claim.verdict for claim in found[6:]] == [AGREES] * 3
+    assert found[6].words.startswith("CGHash tuned has a larger area")
+    assert "ITQ-CCA" in found[1].exceptions[0]
+
+
 def test_half_of_the_cases_is_not_most():
     results = grid({"CGHash": 0.6, **TEN}) + grid({"CGHash": 0.1, **TEN}, dataset="usps")
     assert verdicts(results)[1:3] == [DISAGREES, DISAGREES]

@@ -15,11 +15,12 @@ from typing import Any
 from ..drawing import INK
 from .measured import EUCLIDEAN, k_of
 
-__all__ = ["CARD", "PAPER_TEN", "Look", "colour_names", "looks_of", "palette_css"]
+__all__ = ["CARD", "OURS", "PAPER_TEN", "TUNED", "Look", "colour_names", "looks_of", "palette_css"]
 
 CARD = "#ffffff"  # stands for the colour that figures lie on
 PAPER_TEN = ("LSH", "SSC", "LSI", "LCH", "SPH", "STH", "AGH", "BRE", "SPLH", "ITQ")
 OURS = "CGHash"
+TUNED = "CGHash tuned"  # its settings chosen by validation on training items
 DASHES = (0, (4.5, 1.6))
 
 
@@ -59,7 +60,8 @@ def _group(group: str, **looks: str) -> dict[str, Look]:
 KNOWN = (
     {EUCLIDEAN: Look(INK, "", "reference")}
     | {"CGHash": Look("#0067b8", "o", "ours")}
-    | {"CGHash default": Look("#3aa0e8", "s", "ours"), "CGHash RBF": Look("#1b2f8f", "D", "ours")}
+    | {TUNED: Look("#1b2f8f", "D", "ours")}
+    | {"CGHash default": Look("#3aa0e8", "s", "ours"), "CGHash RBF": Look("#1b2f8e", "d", "ours")}
     | _group("paper", LSH="#868b94 v", SSC="#97633f s", LSI="#94930a <", LCH="#129a9a >", SPH="#dd6bb8 p")
     | _group("paper", STH="#2b982f ^", AGH="#8f5fc0 D", BRE="#d42a2a X", SPLH="#f58314 P", ITQ="#c29c00 h")
     | _group("later", KSH="#a8004f s", SDH="#00603d o", FastHash="#b04300 ^", PQ="#47515f D", RaBitQ="#6f2da8 P")
