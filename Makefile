@@ -9,7 +9,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 WORKERS ?= 2
 FUZZ_SECONDS ?= 300
 
-.PHONY: help setup demo test lint format sanitize fuzz neon docs bench searchbench quality tables clean
+.PHONY: help setup demo test lint format sanitize fuzz neon docs bench searchbench quality paper embeddings results tables clean
 help:            ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -79,6 +79,26 @@ searchbench: setup  ## search beside FAISS, into benchmarks/results; with the le
 quality: setup   ## quality on the shared sets (CGHASH_DATA), into benchmarks/results
 	$(BIN)/python benchmarks/quality/paper.py
 	$(BIN)/python benchmarks/quality/defaults.py
+
+# The paper's experiment on the data sets that can be had (CGHASH_DATA): raw results, one file of them, and the report.
+LAB := $(BIN)/cghash lab
+paper: setup     ## the paper's experiment, later methods and classes never seen; about three hours on two cores
+	$(LAB) run paper -o out/lab/paper
+	$(LAB) run scene15-k -o out/lab/paper
+	$(LAB) run later -o out/lab/paper
+	$(LAB) run unseen -o out/lab/paper
+	$(LAB) report out/lab/paper --title "CGHash and its peers"
+
+embeddings: setup  ## sentence embeddings in a few bytes, by every method
+	$(LAB) run embeddings -o out/lab/embeddings
+	$(LAB) report out/lab/embeddings --title "Sentence embeddings in a few bytes"
+
+# What git keeps of them: raw results, a line a cell, and the figures.
+results: setup   ## collect the laboratory's results and figures into benchmarks/results/lab and docs/figures
+	mkdir -p benchmarks/results/lab
+	$(LAB) collect out/lab/paper -o benchmarks/results/lab/paper.jsonl
+	$(LAB) collect out/lab/embeddings -o benchmarks/results/lab/embeddings.jsonl
+	$(BIN)/python benchmarks/figures.py
 
 tables: setup    ## the documentation's tables from benchmarks/results
 	$(BIN)/python benchmarks/tables.py

@@ -101,7 +101,7 @@ def _contest(measured: Measured, dataset: str, protocol: str, bits: int, criteri
 
 
 def claims(measured: Measured) -> list[Claim]:
-    """The paper's claims in its order; the first three again for settings chosen by validation, where there are some."""
+    """The paper's claims in its order; the first three again for settings chosen by validation, if there are some."""
     again = quality_claims(measured, TUNED) if TUNED in measured.methods() else []
     others = [_larger_k(measured), _influence_of_c(measured), _pictures(measured)]
     return [*quality_claims(measured, OURS), *others, *again]
