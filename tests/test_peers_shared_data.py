@@ -1,8 +1,7 @@
 """Peers on CIFAR-10 by GIST, where the folder CGHASH_DATA holds it: the order of magnitude of the literature.
 
 Published for 1000 queries and 5000 training items, 12 to 48 bits, mAP: LSH 0.12, SPH 0.13, ITQ 0.16-0.17, ITQ with CCA
-0.26-0.30 (Liu et al.: Supervised hashing with kernels, CVPR 2012, and others after it). The features here are
-computed anew, and the training items are the database.
+0.26-0.30, on other people's GIST. The features here are computed anew, and the training items are the database.
 """
 
 from __future__ import annotations

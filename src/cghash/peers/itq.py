@@ -1,9 +1,9 @@
 """ITQ: iterative quantisation.
 
 Gong, Lazebnik: Iterative quantization: A Procrustean approach to learning binary codes. CVPR 2011; with Gordo and
-Perronnin, TPAMI 2013. Items are projected by PCA (eq. 1) or, with labels, by CCA, whose directions are scaled by their
-correlations (section 3.2 of the later paper); then B = sgn(VR) and the orthogonal R that is best for B take turns to
-lower the quantisation error ‖B − VR‖² (eq. 2, steps of section 2.2).
+Perronnin, TPAMI 2013. Items are projected by PCA or, with labels, by CCA, whose directions are scaled by their
+correlations; then B = sgn(VR) and the orthogonal R that is best for B take turns to
+lower the quantisation error ‖B − VR‖² (an orthogonal Procrustes problem).
 """
 
 from __future__ import annotations

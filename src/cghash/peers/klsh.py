@@ -1,8 +1,8 @@
 """KLSH: kernelised locality-sensitive hashing.
 
 Kulis, Grauman: Kernelized locality-sensitive hashing for scalable image search. ICCV 2009. From p landmarks with the
-centred kernel matrix K, a bit takes t of them at random, S, and h(x) = sgn(Σ_i w_i κ(x, x_i)) with w = K^(−1/2) e_S
-(eq. 4, section 3.2). Over random S the projections have covariance proportional to the kernel, as a hyperplane drawn
+centred kernel matrix K, a bit takes t of them at random, S, and h(x) = sgn(Σ_i w_i κ(x, x_i)) with w = K^(−1/2) e_S.
+Over random S the projections have covariance proportional to the kernel, as a hyperplane drawn
 from a normal distribution in the kernel's space has (the central limit theorem).
 """
 

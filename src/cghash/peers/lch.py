@@ -2,7 +2,7 @@
 
 Zhang, Wang, Cai, Lu: Laplacian co-hashing of terms and documents. ECIR 2010. Items and features are the two sides of a
 graph whose edges weigh x_ij ≥ 0. With the degrees D₁ (of items) and D₂ (of features), the eigenvectors of its Laplacian
-L f = λ D f come from the singular vectors of D₁^(−1/2) X D₂^(−1/2) (section 2.2): D₁^(−1/2) u on items and
+L f = λ D f come from the singular vectors of D₁^(−1/2) X D₂^(−1/2): D₁^(−1/2) u on items and
 D₂^(−1/2) v on features, with λ = 1 − σ. The constant eigenvector is left out, and coordinates are cut at their medians.
 A new item is folded in as u D₁^(−1/2) = x D₂^(−1/2) v / (deg(x) σ), which on training items is their own coordinate.
 """

@@ -2,10 +2,10 @@
 
 Strecha, Bronstein, Bronstein, Fua: LDAHash: Improved matching with smaller descriptors. TPAMI 2012. With Σ_P and Σ_N
 the covariances of differences of items that share a label and that share none, a projection P should make
-α E[‖Px − Px'‖² | same] − E[‖Px − Px'‖² | different] small (eq. 6): either P has orthonormal rows, the eigenvectors of
-αΣ_P − Σ_N with the smallest eigenvalues ("dif", section 4.2), or the differences between different items are whitened
-first, which leaves the eigenvectors Σ_P w = λ Σ_N w with the smallest λ ("lda", section 4.1). Then each threshold is
-the one with the largest sum of true positive and true negative rates over pairs (section 4.3).
+α E[‖Px − Px'‖² | same] − E[‖Px − Px'‖² | different] small: either P has orthonormal rows, the eigenvectors of
+αΣ_P − Σ_N with the smallest eigenvalues ("dif"), or the differences between different items are whitened
+first, which leaves the eigenvectors Σ_P w = λ Σ_N w with the smallest λ ("lda"). Then each threshold is
+the one with the largest sum of true positive and true negative rates over pairs.
 """
 
 from __future__ import annotations

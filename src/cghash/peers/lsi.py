@@ -1,7 +1,7 @@
 """LSI: latent semantic indexing, as codes.
 
 Deerwester, Dumais, Furnas, Landauer, Harshman: Indexing by latent semantic analysis. JASIS 1990: the items by terms
-matrix is cut to its leading singular triples, X ≈ U Σ Vᵀ (eq. 2), and a new item is folded in as x V Σ⁻¹ (section 4).
+matrix is cut to its leading singular triples, X ≈ U Σ Vᵀ, and a new item is folded in as x V Σ⁻¹.
 The matrix is taken as it is, without centring. A bit is whether a coordinate lies above its median over the training
 items, as where Zhang et al. compare with it: Self-taught hashing for fast similarity search. SIGIR 2010.
 """

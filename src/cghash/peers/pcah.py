@@ -1,7 +1,7 @@
 """PCAH: the signs of the principal components.
 
-Wang, Kumar, Chang: Semi-supervised hashing for scalable image retrieval. CVPR 2010, the case without labels (section
-3.3): h_k(x) = [w_k·(x − μ) > 0], w_k the k-th eigenvector of the covariance Σ_i (x_i − μ)(x_i − μ)ᵀ.
+Wang, Kumar, Chang: Semi-supervised hashing for scalable image retrieval. CVPR 2010, the case without
+labels: h_k(x) = [w_k·(x − μ) > 0], w_k the k-th eigenvector of the covariance Σ_i (x_i − μ)(x_i − μ)ᵀ.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """PQ: product quantisation, by FAISS.
 
 Jégou, Douze, Schmid: Product quantization for nearest neighbor search. TPAMI 2011. The features are split into M groups
-of equal length, each with its own k-means (section II-B); a code holds the number of the nearest centroid in each
+of equal length, each with its own k-means; a code holds the number of the nearest centroid in each
 group. A query is compared without being encoded: d(x, c)² = Σ_m ‖x_m − c_m‖², from a table for each group (the
-asymmetric distance, eq. 13).
+asymmetric distance).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Gao, Long: RaBitQ: Quantizing high-dimensional vectors with a theoretical error bound for approximate nearest neighbor
 search. SIGMOD 2024. Items are centred and turned by a random orthogonal matrix; the signs s of an item o in D
-dimensions stand for the vector ō = s/√D on the unit sphere, and ⟨ō, q⟩ / ⟨ō, o⟩ estimates ⟨o, q⟩ without bias
-(theorem 3.2). Two numbers beside the bits make a squared distance of it.
+dimensions stand for the vector ō = s/√D on the unit sphere, and ⟨ō, q⟩ / ⟨ō, o⟩ estimates ⟨o, q⟩ without bias.
+Two numbers beside the bits make a squared distance of it.
 """
 
 from __future__ import annotations

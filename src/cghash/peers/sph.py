@@ -2,7 +2,7 @@
 
 Weiss, Torralba, Fergus: Spectral hashing. NIPS 2008. Items are taken to be uniform on a box along their principal
 components. The eigenfunctions of the one-dimensional Laplacian on [a, b] are Φ_k(x) = sin(π/2 + kπ(x − a)/(b − a))
-(eq. 7) with eigenvalues 1 − exp(−ε²/2 |kπ/(b − a)|²) (eq. 8), which grow with k/(b − a) whatever ε is. The bits are
+with eigenvalues 1 − exp(−ε²/2 |kπ/(b − a)|²), which grow with k/(b − a) whatever ε is. The bits are
 the signs of the n_bits of them with the smallest eigenvalues over all components, without the constant ones.
 """
 

@@ -2,9 +2,9 @@
 
 Wang, Kumar, Chang: Sequential projection learning for hashing with compact codes. ICML 2010. S holds +1 for pairs of
 labelled items X_l with a common label and −1 for the others. Each direction w_k is the leading eigenvector of the
-adjusted covariance M_k = X_l S_k X_lᵀ + η X Xᵀ (eq. 7); then pairs that it puts on the wrong side weigh more,
-S_(k+1) = S_k − α T(S̃_k, S_k) with S̃_k = X_lᵀ w_k w_kᵀ X_l and T keeping its entries whose sign differs from S_k
-(eqs. 9, 10), and the direction is taken out of the items, X ← X − w_k w_kᵀ X (Algorithm 1). The labelled items X_l in
+adjusted covariance M_k = X_l S_k X_lᵀ + η X Xᵀ; then pairs that it puts on the wrong side weigh more,
+S_(k+1) = S_k − α T(S̃_k, S_k) with S̃_k = X_lᵀ w_k w_kᵀ X_l and T keeping its entries whose sign differs from S_k,
+and the direction is taken out of the items, X ← X − w_k w_kᵀ X. The labelled items X_l in
 the first term stay whole: directions need not be orthogonal, and there may be more of them than features.
 """
 
