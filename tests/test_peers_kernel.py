@@ -1,4 +1,4 @@
-"""SDH and KSH: each step against brute force or an independent solver, and the objectives."""
+"""SDH, KSH and FastHash: each step against brute force or an independent solver, and the objectives."""
 
 import itertools
 import os
@@ -14,11 +14,13 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import train_test_split
 
 from cghash.lab.criteria import evaluate
-from cghash.peers import ksh, sdh
+from cghash.peers import fasthash, graph_cuts, ksh, sdh
 from cghash.peers.anchors import draw_anchors, kernel
+from cghash.peers.fasthash import FastHash
 from cghash.peers.ksh import KSH
+from cghash.peers.labels import signs_of_similarity
 from cghash.peers.sdh import SDH
-from cghash.peers.similarity import LabelGroups
+from cghash.peers.similarity import LabelGroups, Residue
 
 FOLDER = os.environ.get("CGHASH_DATA")
 seeds = st.integers(0, 2**32 - 1)
@@ -146,7 +148,7 @@ def test_residue_is_what_the_bits_leave_of_the_similarity(seed, k):
     for labels in labels_of_both_kinds(rng, 9):
         H, b = signs(rng, 9, k), rng.normal(size=9)
         R = (k + 1) * similarity(labels) - sum((np.outer(h, h) for h in H.T), np.zeros((9, 9)))
-        residue = ksh.Residue(LabelGroups.of(labels), H)
+        residue = Residue(LabelGroups.of(labels), H)
         np.testing.assert_allclose(residue.times(b), R @ b, atol=1e-12)
         assert residue.gain(b) == pytest.approx(b @ R @ b)
 
@@ -156,7 +158,7 @@ def test_residue_is_what_the_bits_leave_of_the_similarity(seed, k):
 def test_gradient_of_the_smoothed_objective_agrees_with_finite_differences(seed):
     rng = np.random.default_rng(seed)
     K, a = rng.normal(size=(15, 4)), rng.normal(size=4)
-    residue = ksh.Residue(LabelGroups.of(rng.integers(3, size=15)), signs(rng, 15, 2))
+    residue = Residue(LabelGroups.of(rng.integers(3, size=15)), signs(rng, 15, 2))
     gradient = ksh.smoothed_objective(a, K, residue)[1]
     numeric = approx_fprime(a, lambda v: ksh.smoothed_objective(v, K, residue)[0], 1e-6)
     np.testing.assert_allclose(gradient, numeric, atol=1e-5)
@@ -166,7 +168,7 @@ def test_smoothed_objective_of_large_coefficients_is_that_of_the_signs():
     rng = np.random.default_rng(4)
     K, a, labels, H = rng.normal(size=(15, 4)), rng.normal(size=4), rng.integers(3, size=15), signs(rng, 15, 2)
     R, h = 3 * similarity(labels) - H @ H.T, np.sign(K @ a)
-    value = ksh.smoothed_objective(1e6 * a, K, ksh.Residue(LabelGroups.of(labels), H))[0]
+    value = ksh.smoothed_objective(1e6 * a, K, Residue(LabelGroups.of(labels), H))[0]
     assert value * 15**2 == pytest.approx(-h @ R @ h)
 
 
@@ -207,6 +209,105 @@ def test_inner_products_of_longer_codes_are_nearer_to_the_similarity():
     assert errors == sorted(errors, reverse=True)
 
 
+# FastHash
+
+
+def all_signs(n):
+    return [np.array(z) for z in itertools.product((-1.0, 1.0), repeat=n)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=seeds, b=st.integers(1, 7), k=st.integers(1, 5), pull=st.sampled_from([2, 8, 100]))
+def test_cut_of_a_block_is_the_best_of_all_signs(seed, b, k, pull):
+    rng = np.random.default_rng(seed)
+    h, u = signs(rng, b, k - 1), rng.integers(-pull, pull + 1, size=b).astype(float)
+    R = k - h @ h.T
+    values = {tuple(z): z @ R @ z + 2 * u @ z for z in all_signs(b)}
+    best = graph_cuts.best_signs(u, k, h)
+    assert values[tuple(best)] == max(values.values()) == graph_cuts.block_value(best, u, k, h)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=seeds)
+def test_blocks_hold_items_that_share_a_label_and_leave_none_out(seed):
+    rng = np.random.default_rng(seed)
+    for labels in labels_of_both_kinds(rng, 250):
+        blocks, S = graph_cuts.blocks_of(labels, rng), signs_of_similarity(labels, labels)
+        assert set(np.concatenate(blocks)) == set(range(250))
+        assert max(len(block) for block in blocks) <= 100
+        assert all(np.all(S[np.ix_(block, block)] == 1) for block in blocks if len(block) > 1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=seeds, k=st.integers(0, 3))
+def test_bits_of_items_end_where_no_block_can_be_given_better_signs(seed, k):
+    rng = np.random.default_rng(seed)
+    for labels in labels_of_both_kinds(rng, 10):
+        H, z = signs(rng, 10, k), signs(rng, 10)
+        R = (k + 1) * similarity(labels) - H @ H.T
+        residue, blocks = Residue(LabelGroups.of(labels), H), graph_cuts.blocks_of(labels, rng)
+        found = graph_cuts.improve(residue, blocks, z)
+        assert found @ R @ found >= z @ R @ z
+        for block in blocks:
+            for new in all_signs(len(block)):
+                other = found.copy()
+                other[block] = new
+                assert other @ R @ other <= found @ R @ found
+
+
+def test_first_bit_of_two_classes_tells_them_apart():
+    labels = np.array([0] * 90 + [1] * 30)
+    residue = Residue(LabelGroups.of(labels), np.empty((120, 0)))
+    z = graph_cuts.infer_bits(residue, graph_cuts.blocks_of(labels, np.random.default_rng(0)), np.random.default_rng(1))
+    assert np.array_equal(z * z[0], np.where(labels == 0, 1.0, -1.0))
+
+
+def test_training_error_of_boosted_trees_is_within_the_bound_of_adaboost():
+    rng = np.random.default_rng(7)
+    A = rng.normal(size=(150, 6)).astype(np.float32)
+    z = np.where(A[:, 0] * A[:, 1] + 0.3 * rng.normal(size=150) > 0, 1.0, -1.0)
+    errors = []
+    for n_trees in (1, 5, 40):
+        boosted = fasthash.boost(A, z, n_trees, 3, 6, np.random.default_rng(0))
+        errors.append(np.mean(boosted.signs != z))
+        assert errors[-1] <= np.prod(1 / np.cosh(boosted.votes))  # 1/cosh α = 2 √(ε(1 − ε))
+    assert errors[2] < errors[0] / 2
+
+
+@pytest.mark.parametrize("z", [np.ones(20), -np.ones(20)])
+def test_bit_that_all_items_share_is_learned_as_it_is(z):
+    boosted = fasthash.boost(np.arange(20, dtype=np.float32)[:, None], z, 3, 2, 1, np.random.default_rng(0))
+    np.testing.assert_array_equal(boosted.signs, z)
+
+
+def test_bits_are_the_votes_of_trees_walked_node_by_node():
+    rng = np.random.default_rng(8)
+    X, y = rng.normal(size=(60, 4)) * [1, 10, 0.1, 1], rng.integers(3, size=60)
+    X[:, 0] += y
+    model = FastHash(3, n_trees=7, max_depth=3, random_state=0).fit(X, y)
+
+    def answer(x, k, t):
+        node = 0
+        while model.left_[k, t, node] != node:
+            left = x[model.feature_[k, t, node]] <= model.threshold_[k, t, node]
+            node = (model.left_ if left else model.right_)[k, t, node]
+        return 2.0 * model.answer_[k, t, node] - 1
+
+    new = rng.normal(size=(20, 4)) * [1, 10, 0.1, 1]
+    expected = [[sum(model.votes_[k, t] * answer(x, k, t) for t in range(7)) > 0 for k in range(3)] for x in new]
+    np.testing.assert_array_equal(model.transform(new), expected)
+
+
+def test_items_of_a_multi_label_problem_that_share_no_label_lie_farther_apart():
+    rng = np.random.default_rng(9)
+    labels = (rng.random((150, 4)) < 0.35).astype(np.int8)
+    X = 3.0 * labels + rng.normal(size=(150, 4))
+    codes = 2.0 * FastHash(16, n_trees=15, random_state=0).fit(X, labels).transform(X) - 1
+    products, S = codes @ codes.T, signs_of_similarity(labels, labels)
+    off = ~np.eye(150, dtype=bool)
+    assert products[off & (S > 0)].mean() > products[off & (S < 0)].mean() + 6
+
+
 # Shared data
 
 
@@ -231,6 +332,7 @@ SMALL = {"cifar10_gist512": (2000, 500), "usps": (1500, 500)}
         (SDH(32, random_state=0), "usps", 0.9),
         (KSH(32, random_state=0), "cifar10_gist512", 0.26),
         (KSH(32, random_state=0), "usps", 0.82),
+        (FastHash(16, n_trees=50, random_state=0), "usps", 0.9),
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else str(value),
 )

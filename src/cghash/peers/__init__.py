@@ -22,6 +22,7 @@ _HOMES = {  # name: module; each file cites its paper
     "SignBits": "signbits",
     "KSH": "ksh",
     "SDH": "sdh",
+    "FastHash": "fasthash",
     "PQ": "pq",
     "RaBitQ": "rabitq",
 }

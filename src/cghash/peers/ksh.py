@@ -14,7 +14,6 @@ of rS with the final r, so that shorter codes are prefixes of longer ones: measu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from .. import _validation as check
 from ..exceptions import NothingToLearnError
 from .anchors import draw_anchors, kernel
 from .base import Bits, Floats, Peer
-from .similarity import LabelGroups
+from .similarity import LabelGroups, Residue
 
 _RIDGE = 1e-6  # of the mean eigenvalue of K̄ᵀK̄, which has no inverse where items are fewer than anchors
 
@@ -103,22 +102,6 @@ class KSH(Peer):
 
     def _bits(self, X: Any) -> Bits:
         return np.asarray((kernel(X, self.anchors_, self.gamma_) - self.mean_) @ self.coefficients_.T > 0)
-
-
-@dataclass(frozen=True)
-class Residue:
-    """R = kS − HHᵀ (n, n), what k − 1 bits H leave for the next, never written out."""
-
-    groups: LabelGroups
-    H: Floats  # (n, k − 1) of −1 and 1
-
-    def times(self, b: Floats) -> Floats:
-        """R b (n,)."""
-        return np.asarray((self.H.shape[1] + 1) * self.groups.times(b) - self.H @ (b @ self.H))
-
-    def gain(self, b: Floats) -> float:
-        """bᵀ R b."""
-        return float(b @ self.times(b))
 
 
 def greedy(K: Floats, groups: LabelGroups, n_bits: int, n_iter: int) -> Floats:

@@ -1,4 +1,4 @@
-"""The matrix of who shares a label with whom, through groups of items with the same labels."""
+"""The matrix of who shares a label with whom, and what bits leave of it, through groups of items of the same labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ class LabelGroups:
     """
 
     group: NDArray[np.int64]  # (n,) the group of each item
-    labels: Any  # of each group: (g,) classes, or (g, L) indicators
     members: sp.csr_matrix  # Z
     between: Floats  # T
 
@@ -39,7 +38,11 @@ class LabelGroups:
         group = group.ravel()
         n = len(group)
         members = sp.csr_matrix((np.ones(n), group, np.arange(n + 1)), shape=(n, len(kinds)))
-        return cls(group, kinds, members, signs_of_similarity(kinds, kinds))
+        return cls(group, members, signs_of_similarity(kinds, kinds))
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.between)
 
     def sums(self, A: Floats) -> Floats:
         """Zᵀ A, the sums (g, …) over the items (n, …) of each group."""
@@ -48,3 +51,19 @@ class LabelGroups:
     def times(self, A: Floats) -> Floats:
         """S A (n, …)."""
         return np.asarray((self.between @ self.sums(A))[self.group])
+
+
+@dataclass(frozen=True)
+class Residue:
+    """R = kS − HHᵀ (n, n), what k − 1 bits H leave for the next, never written out."""
+
+    groups: LabelGroups
+    H: Floats  # (n, k − 1) of −1 and 1
+
+    def times(self, b: Floats) -> Floats:
+        """R b (n,)."""
+        return np.asarray((self.H.shape[1] + 1) * self.groups.times(b) - self.H @ (b @ self.H))
+
+    def gain(self, b: Floats) -> float:
+        """bᵀ R b."""
+        return float(b @ self.times(b))
