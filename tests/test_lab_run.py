@@ -188,29 +188,53 @@ def test_a_task_that_takes_too_long_is_given_up(tmp_path):
     assert {result["status"] for result in read_results(tmp_path)} == {"ok", "failed"}
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are found and killed in the way of Unix")
-def test_a_killed_process_fails_its_task_alone(tmp_path):
-    """Too little memory looks like this: the process is gone in an instant."""
+unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are found and killed in the way of Unix")
+
+
+def started(folder):
+    """A run in a process of its own: a slow task, then a quick one."""
     plan = experiment(MethodSpec("slow", "CGHash"), MethodSpec("LSH", "LSH"), bits=(2048,))
+    (folder / "plan").write_bytes(pickle.dumps(plan))
     script = (
         "import pickle, sys; from cghash.lab.experiments.runner import run; "
         "from cghash.lab.experiments.results import Store; plan = pickle.load(open(sys.argv[1], 'rb')); "
         "failed = run(plan, Store(sys.argv[2]), n_jobs=1); print(failed[0].error)"
     )
-    (tmp_path / "plan").write_bytes(pickle.dumps(plan))
-    command = [sys.executable, "-c", script, str(tmp_path / "plan"), str(tmp_path / "out")]
-    runner = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    deadline, victim = time.monotonic() + 60, None
-    while victim is None and time.monotonic() < deadline:
+    command = [sys.executable, "-c", script, str(folder / "plan"), str(folder / "out")]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def busy_worker(runner):
+    """The process of the slow task, a child of the server of processes, once it is at work."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
         time.sleep(0.05)
         workers = [p for p in psutil.Process(runner.pid).children(recursive=True) if p.ppid() != runner.pid]
-        victim = next((p for p in workers if p.cpu_times().user > 0.3), None)  # a child of the server of processes
-    assert victim is not None
-    victim.send_signal(signal.SIGKILL)
+        for process in workers:
+            if process.cpu_times().user > 0.3:
+                return process
+    raise AssertionError("no process was at work")
+
+
+@unix
+def test_a_killed_process_fails_its_task_alone(tmp_path):
+    """Too little memory looks like this: the process is gone in an instant."""
+    runner = started(tmp_path)
+    busy_worker(runner).send_signal(signal.SIGKILL)
     said, _ = runner.communicate(timeout=120)
     assert "its process died (exit code -9" in said
     statuses = {result["method"]: result["status"] for result in read_results(tmp_path / "out")}
     assert statuses == {"slow": "failed", "LSH": "ok"}
+
+
+@unix
+def test_a_killed_run_leaves_no_process_behind(tmp_path):
+    runner = started(tmp_path)
+    worker = busy_worker(runner)
+    runner.kill()
+    runner.communicate(timeout=60)
+    worker.wait(timeout=60)
+    assert not worker.is_running()
 
 
 # Results as files

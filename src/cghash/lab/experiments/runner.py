@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -129,6 +130,7 @@ def _work(experiment: Experiment, task: Task, bits: list[int], store: str, data:
     """In the process of the task: measure, and keep each cell as it comes."""
     from .cells import failure, limited_threads, run_task
 
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     kept = Store(store)
     left = list(bits)
 
@@ -142,6 +144,14 @@ def _work(experiment: Experiment, task: Task, bits: list[int], store: str, data:
     except Exception as error:
         for n_bits in list(left):
             keep(n_bits, failure(error))
+
+
+def _end_with_parent() -> None:
+    """A run that is killed leaves no task behind."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
 
 
 def _ended(experiment: Experiment, store: Store, running: _Running, error: str | None) -> str | None:
