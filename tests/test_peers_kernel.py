@@ -246,7 +246,7 @@ def test_bits_of_items_end_where_no_block_can_be_given_better_signs(seed, k):
         H, z = signs(rng, 10, k), signs(rng, 10)
         R = (k + 1) * similarity(labels) - H @ H.T
         residue, blocks = Residue(LabelGroups.of(labels), H), graph_cuts.blocks_of(labels, rng)
-        found = graph_cuts.improve(residue, blocks, z)
+        found = graph_cuts.improve(residue, blocks, z, 1000)
         assert found @ R @ found >= z @ R @ z
         for block in blocks:
             for new in all_signs(len(block)):

@@ -19,6 +19,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from .. import _validation as check
 from ..exceptions import FormatError
+from ..learning.families.base import rows_in_blocks
 from ..learning.families.features import fit_scaler, standardized
 from ..learning.families.tree import TreeFunctions, tree_functions
 from .base import Bits, Floats, Peer
@@ -26,6 +27,8 @@ from .graph_cuts import blocks_of, infer_bits
 from .similarity import LabelGroups, Residue
 
 _SEEN = 0.95  # of the weight, by a tree
+_ROWS = 512  # items that walk together: what they read stays in the cache
+_VOTE = 2.0**-30  # votes are multiples of it, so that their sums are exact in any order
 
 
 class FastHash(Peer):
@@ -102,9 +105,26 @@ class FastHash(Peer):
     def _scores(self, X: Any, k: int) -> Floats:
         """Σ_t α_t f_t(x) of bit k: (n,)."""
         trees = TreeFunctions.from_arrays({f.name: getattr(self, f"{f.name}_")[k] for f in fields(TreeFunctions)})
-        if not trees.takes(X.shape[1]):
-            raise FormatError(f"trees name features that items of {X.shape[1]} features lack")
-        return np.asarray(np.where(trees.bits(X), 1.0, -1.0) @ self.votes_[k])
+        if not trees.takes(X.shape[1]) or self.votes_[k].shape != (len(trees),):
+            raise FormatError(f"there must be a vote for each tree, and {X.shape[1]} features")
+        return np.concatenate([self.votes_[k] @ answers(trees, X[rows]) for rows in rows_in_blocks(len(X), _ROWS)])
+
+
+def answers(trees: TreeFunctions, X: Any) -> Floats:
+    """What trees (T) answer for items X (n, d): −1 or 1, (T, n); the walks through all of them go step by step."""
+    T, nodes = trees.feature.shape
+    n = len(X)
+    roots = nodes * np.arange(T)[:, None]
+    feature, threshold = trees.feature.ravel().astype(np.int64) * n, trees.threshold.ravel()
+    child = np.stack([trees.right + roots, trees.left + roots], axis=2).ravel()
+    values, item = X.T.ravel(), np.arange(n)
+    at = np.repeat(roots, n, axis=1)  # (T, n) node
+    while True:
+        goes_left = values.take(feature.take(at) + item) <= threshold.take(at)
+        following = child.take(2 * at + goes_left)
+        if np.array_equal(following, at):
+            return np.where(trees.answer.ravel().take(at) > 0, 1.0, -1.0)
+        at = following
 
 
 @dataclass(frozen=True)
@@ -126,13 +146,13 @@ def boost(A: Any, z: Floats, n_trees: int, max_depth: int, n_tried: int, rng: np
         # with two values the squared error splits as Gini's index does, and one value alone is no special case
         tree = DecisionTreeRegressor(max_depth=max_depth, max_features=tried, splitter="random", random_state=int(seed))
         tree.fit(A[heavy], z[heavy], sample_weight=w[heavy], check_input=False)
-        answers = np.where(tree.predict(A, check_input=False) > 0, 1.0, -1.0)
-        wrong = answers != z
+        given = np.where(tree.predict(A, check_input=False) > 0, 1.0, -1.0)
+        wrong = given != z
         error = np.clip(w @ wrong, 0.5 / n, 1 - 0.5 / n)
-        vote = np.log((1 - error) / error) / 2
+        vote = np.round(np.log((1 - error) / error) / 2 / _VOTE) * _VOTE
         w = w * np.exp(np.where(wrong, vote, -vote))
         w /= w.sum()
-        score += vote * answers
+        score += vote * given
         trees.append(tree.tree_)
         votes.append(vote)
     return Boosted(trees, np.array(votes), np.where(score > 0, 1.0, -1.0))
