@@ -101,6 +101,12 @@ CASES = {
         {"n_anchors": 0, "gamma": 0.0, "lam": -1.0, "nu": 0.0, "ridge": float("nan"), "n_iter": 0},
         floor=0.8,
     ),
+    "FastHash": Case(
+        {"max_depth": 2, "n_tried": 1},
+        {"n_trees": 0, "max_depth": 0, "n_tried": 1.5},
+        {"n_trees": 5},
+        floor=0.7,
+    ),
     "PQ": Case(floor=0.5),
     "RaBitQ": Case(floor=0.5, n_bits=80),
 }
