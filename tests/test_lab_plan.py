@@ -64,6 +64,11 @@ def test_tasks_are_all_combinations_a_split_at_a_time(mine):
     assert experiment.methods[1].parameters_on("usps") == {"n_neighbors": 10}
 
 
+def test_a_method_may_have_some_of_the_lengths_alone(mine):
+    experiment = read_experiment(mine(MINE.replace('name = "LSH"', 'name = "LSH"\nbits = [16, 64]')))
+    assert [experiment.bits_of(task) for task in experiment.tasks()][:2] == [[16], [8, 16]]
+
+
 def test_part_of_an_experiment_may_name_own_data_and_other_methods():
     part = read_experiment("paper").only(["usps", "folder/own.npz"], ["CGHash", "KSH"], [32], 1, ["unseen"])
     assert [(data.name, data.path) for data in part.datasets] == [("usps", None), ("own", "folder/own.npz")]

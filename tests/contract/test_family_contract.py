@@ -532,13 +532,13 @@ def test_k_means_landmarks_are_all_items_when_there_are_no_more():
 
 
 def test_rbf_kmeans_learns_over_centres_and_rbf_over_items():
-    X, _ = clusters(n=1200)
+    X, _ = clusters(n=2400)
     landmarks = {}
     for name in ("rbf", "rbf-kmeans"):
         family = family_of(name, True)
         family.prepare(X, np.random.default_rng(0), 1)
         landmarks[name] = {tuple(row) for row in family.landmarks}
-        assert len(family.landmarks) == 1000
+        assert len(family.landmarks) == 2000
     own = {tuple(row) for row in X}
     assert landmarks["rbf"] <= own
     assert not landmarks["rbf-kmeans"] <= own

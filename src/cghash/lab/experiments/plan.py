@@ -39,6 +39,7 @@ class MethodSpec:
     estimator: str
     parameters: Parameters = field(default_factory=dict)
     search: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # parameter: values to choose from
+    bits: Sequence[int] = ()  # only these of the experiment's numbers of bits; none: all
     labels: bool = True  # whether it is told the labels
     pictures: bool = False  # whether to keep what some queries find, as pictures
     on: Mapping[str, Parameters] = field(default_factory=dict)  # data set: parameters there
@@ -99,6 +100,10 @@ class Experiment:
             for protocol in self.protocols:
                 for dataset in self.datasets:
                     yield from (Task(dataset, protocol, split, method) for method in self.methods)
+
+    def bits_of(self, task: Task) -> list[int]:
+        """The numbers of bits of a task's cells."""
+        return [n_bits for n_bits in self.bits if not task.method.bits or n_bits in task.method.bits]
 
     def only(
         self,

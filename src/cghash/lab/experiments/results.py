@@ -42,7 +42,7 @@ class Store:
 
     def missing(self, experiment: Experiment, task: Task) -> list[int]:
         """The numbers of bits of which there is no good result that was asked for in the same way."""
-        return [n_bits for n_bits in experiment.bits if not self._good(experiment, task, n_bits)]
+        return [n_bits for n_bits in experiment.bits_of(task) if not self._good(experiment, task, n_bits)]
 
     def _good(self, experiment: Experiment, task: Task, n_bits: int) -> bool:
         try:

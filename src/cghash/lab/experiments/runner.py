@@ -67,7 +67,7 @@ def run(
     failed : the events of the tasks that failed
     """
     wanted = [
-        (task, list(experiment.bits) if fresh else store.missing(experiment, task)) for task in experiment.tasks()
+        (task, experiment.bits_of(task) if fresh else store.missing(experiment, task)) for task in experiment.tasks()
     ]
     waiting = [(task, bits) for task, bits in wanted if bits]
     jobs = min(n_jobs or n_cores(), max(1, len(waiting)))

@@ -136,14 +136,16 @@ class ProjectionPricing:
     def _regress(self, relaxed: RelaxedGain, target: NDArray[np.float32]) -> Direction:
         """The hyperplane that fits a target (n_live,) best, other items having the target 0; Z is centred."""
         relaxed.n_evaluations += 1
-        right = relaxed.Z.tdot(target).astype(np.float64)
+        right = relaxed.Z.tdot(target).astype(np.float32, copy=False)
         scale = float(np.abs(target).mean()) or 1.0
-        v = scipy.linalg.cho_solve(self._gram_factor(), right) / scale
+        v = scipy.linalg.cho_solve(self._gram_factor(), right, check_finite=False).astype(np.float64) / scale
         return v, float(target.sum()) / (self.Z.shape[0] * scale)
 
     def _gram_factor(self) -> Any:
+        """Of ZᵀZ + λI, in the precision of the features: a step of the search, whose gain is computed exactly."""
         if self._factor is None:
             gram = self.Z.gram()
             gram[np.diag_indices_from(gram)] += self.ridge * np.trace(gram) / len(gram) + 1e-12
-            self._factor = scipy.linalg.cho_factor(gram, overwrite_a=True)
+            factor, lower = scipy.linalg.cho_factor(gram, overwrite_a=True)
+            self._factor = factor.astype(np.float32), lower
         return self._factor

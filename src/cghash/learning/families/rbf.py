@@ -96,7 +96,7 @@ class RBFFamily(Family):
     """RBF functions over `n_landmarks` points; 1/(2γ) is `width` times the mean squared distance to them."""
 
     def __init__(
-        self, refined: bool, landmarks: Landmarks = drawn_items, n_landmarks: int = 1000, width: float = 0.5
+        self, refined: bool, landmarks: Landmarks = drawn_items, n_landmarks: int = 2000, width: float = 0.5
     ) -> None:
         self.refined, self.choose_landmarks = refined, landmarks
         self.n_landmarks, self.width = n_landmarks, width
