@@ -22,11 +22,12 @@ from cghash.exceptions import FormatError, InvalidInputError
 from cghash.lab.criteria import evaluate, evaluate_vectors
 from cghash.lab.datasets import load
 from cghash.lab.experiments.cells import run_task, scaled
-from cghash.lab.experiments.methods import choose
+from cghash.lab.experiments.methods import NAMES, choose
 from cghash.lab.experiments.plan import DataSpec, Experiment, MethodSpec, Validation
 from cghash.lab.experiments.protocol import split_items
 from cghash.lab.experiments.results import Store, collect, fingerprint, read_results
 from cghash.lab.experiments.runner import run
+from cghash.lab.reporting import write_report
 from cghash.peers import LSH
 
 DIGITS = DataSpec("digits", train=200, test=100)
@@ -235,6 +236,21 @@ def test_a_killed_run_leaves_no_process_behind(tmp_path):
     runner.communicate(timeout=60)
     worker.wait(timeout=60)
     assert not worker.is_running()
+
+
+def test_miniature_of_everything(tmp_path):
+    """Every method on classes seen and unseen, its report with it."""
+    few = {"RaBitQ": (80,), "FastHash": (16,), "PQ": (16,)}
+    methods = [MethodSpec(name, name, bits=few.get(name, (16,)), pictures=name == "CGHash") for name in NAMES]
+    plan = experiment(*methods, bits=(16, 80), protocols=("seen", "unseen"), true_neighbors=5)
+    assert run(plan, Store(tmp_path / "out"), n_jobs=2) == []
+    results = read_results(tmp_path / "out")
+    assert {(r["method"], r["protocol"]) for r in results} == {(n, p) for n in NAMES for p in ("seen", "unseen")}
+    quality = {(r["method"], r["protocol"]): r["criteria"]["map"] for r in results}
+    assert max(quality, key=quality.get)[0] in ("CGHash", "SDH", "FastHash", "KSH")  # those that were told most
+    page = write_report(results, tmp_path / "report").read_text()
+    assert all(name in page for name in NAMES)
+    assert "Unseen" in page or "unseen" in page
 
 
 # Results as files
