@@ -1,6 +1,6 @@
 """The figures of the documentation, from the laboratory's results that git keeps.
 
-    python benchmarks/figures.py
+python benchmarks/figures.py
 """
 
 from __future__ import annotations

@@ -15,7 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import lab_tables
 import search_tables
+from cghash.lab.experiments.results import read_results
 from markdown_tables import bold, shown, table
 
 RESULTS = Path(__file__).parent / "results"
@@ -116,15 +118,23 @@ TABLES: dict[str, tuple[str, Callable[[list[Row]], str], str]] = {
     "search_building": ("search", search_tables.building, SEARCH),
     "search_instruction_sets": ("search", search_tables.instruction_sets, SEARCH),
     "search_goals": ("search", search_tables.goals, SEARCH),
+    "lab_seen": ("lab/paper.jsonl", lab_tables.seen, "make paper"),
+    "lab_unseen": ("lab/paper.jsonl", lab_tables.unseen, "make paper"),
+    "lab_ranks": ("lab/paper.jsonl", lab_tables.ranks, "make paper"),
+    "lab_embeddings": ("lab/embeddings.jsonl", lab_tables.bytes_an_item, "make embeddings"),
 }
 
 
 def page(name: str, results: Path = RESULTS) -> str:
     """What docs/measurements/<name>.md says now."""
     file, make, command = TABLES[name]
-    path = results / f"{file}.json"
+    file = file if file.endswith(".jsonl") else f"{file}.json"
+    path = results / file
     if not path.is_file():
-        return f"Not measured yet; `{command}` writes `benchmarks/results/{file}.json`.\n"
+        return f"Not measured yet; `{command}` writes `benchmarks/results/{file}`.\n"
+    if file.endswith(".jsonl"):
+        rows = read_results(path)
+        return f"{make(rows)}\n{lab_tables.circumstances(rows, command)}\n"
     measured = json.loads(path.read_text(encoding="utf-8"))
     return f"{make(measured['rows'])}\n{circumstances(measured, command)}\n"
 

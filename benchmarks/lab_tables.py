@@ -1,0 +1,79 @@
+"""Tables of the laboratory's results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cghash.lab.reporting import markdown_table
+from cghash.lab.reporting.measured import CRITERIA, Measured
+from cghash.lab.reporting.ranks import Rankings
+from markdown_tables import bold, table
+
+Row = dict[str, Any]
+
+
+def seen(rows: list[Row]) -> str:
+    """The three criteria of each data set and method, of classes seen in training."""
+    return markdown_table(rows, "seen") + "\n"
+
+
+def unseen(rows: list[Row]) -> str:
+    """The same of classes never seen in training."""
+    return markdown_table(rows, "unseen") + "\n"
+
+
+def ranks(rows: list[Row]) -> str:
+    """Average ranks over data sets and criteria, by protocol."""
+    rankings = Rankings(Measured(rows))
+    protocols = sorted({rank.protocol for rank in rankings.ranks})
+    columns = {"all": rankings.average()}
+    columns |= {p: rankings.average(lambda rank, p=p: rank.protocol == p) for p in protocols}
+    columns |= {c: rankings.average(lambda rank, c=c: rank.criterion == c) for c in CRITERIA}
+    lines = []
+    for method in rankings.order():
+        cells = [
+            bold(f"{c[method]:.2f}", c[method] == min(c.values())) if method in c else "–" for c in columns.values()
+        ]
+        lines.append([method, *cells, f"{rankings.count(method)} of {rankings.n_tables}"])
+    return table(["method", *columns, "rankings"], lines)
+
+
+def _rank(means: dict[str, float], method: str) -> str:
+    return bold(f"{means[method]:.2f}", means[method] == min(means.values())) if method in means else "–"
+
+
+def bytes_an_item(rows: list[Row]) -> str:
+    """Mean average precision of each method by the number of bits."""
+    measured = Measured(rows)
+    (dataset,) = measured.datasets("seen")
+    lengths = measured.bits(dataset, "seen")
+    spreads = {
+        method: {bits: measured.spread(dataset, "seen", method, bits, "map") for bits in lengths}
+        for method in measured.methods()
+    }
+    order = sorted(spreads, key=lambda method: -max(s.mean for s in spreads[method].values() if s.n))
+    lines = [[method, *(str(s) if s.n else "–" for s in spreads[method].values())] for method in order]
+    return table(["method", *(f"{bits} bits" for bits in lengths)], lines)
+
+
+def circumstances(rows: list[Row], command: str) -> str:
+    """One line: by which command, at which commits, on what."""
+    commits = sorted({row["commit"] or "unknown" for row in rows})
+    processors = sorted({f"{row['cpu']}, {row['cores']} cores" for row in rows})
+    versions = ", ".join(f"{name} {number}" for name, number in rows[0]["versions"].items())
+    seconds = sum(_seconds(rows))
+    return (
+        f"Measured by `{command}` at commits {', '.join(commits)}; {'; '.join(processors)}; {versions}. "
+        f"Fitting and choosing parameters took {seconds / 60:.0f} processor minutes in all."
+    )
+
+
+def _seconds(rows: list[Row]) -> list[float]:
+    """Seconds of each fit and choice, counted once where one fit served all lengths."""
+    fits = {}
+    for row in rows:
+        if row["status"] == "ok":
+            task = (row["dataset"], row["protocol"], row["split"], row["method"])
+            fits[(*task, "choice")] = row.get("seconds_choice", 0.0)
+            fits[(*task, None if row["trained_once"] else row["bits"])] = row["seconds_fit"]
+    return list(fits.values())
