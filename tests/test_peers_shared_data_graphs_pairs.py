@@ -33,7 +33,7 @@ def items():
 @pytest.mark.parametrize(
     ("model", "least", "most"),
     [
-        (STH(32, random_state=0), 0.12, 0.18),
+        (STH(32), 0.12, 0.18),
         (AGH(32, random_state=0), 0.14, 0.19),
         (AGH(32, layers=1, random_state=0), 0.14, 0.19),
         (SSC(32, random_state=0), 0.14, 0.2),

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from .. import _validation as check
 from ..estimator import MOST_BITS, CodeEstimator
@@ -57,7 +58,10 @@ class Peer(CodeEstimator):
         check.check_size(X)
         labels = None if y is None or self.supervision == "none" else self._labels(y, len(X))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.n_bits_ = self._n_features_out = self._learn(X, labels, np.random.default_rng(seed))
+        # sums that several BLAS threads share are rounded otherwise, and a greedy method then takes other turns: with
+        # one thread the bits do not depend on how many there are
+        with threadpool_limits(1, user_api="blas"):
+            self.n_bits_ = self._n_features_out = self._learn(X, labels, np.random.default_rng(seed))
         if self.n_bits_ < self.n_bits:
             came = f"{type(self).__name__} learned {self.n_bits_} bits of the {self.n_bits} asked for"
             warnings.warn(f"{came}: {self.fewer_because}", FewerBitsWarning, stacklevel=2)

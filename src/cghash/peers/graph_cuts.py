@@ -21,7 +21,8 @@ from .similarity import Residue
 Ints = NDArray[np.int64]
 
 _BLOCK = 100  # items in a block; capacities then stay below 2³¹ in sum, for any number of bits
-_SWEEPS, _STARTS = 3, 2  # more were not better, measured with one label an item and with several
+# more of both, measured once: the share in the top 50 rose from 0.869 to 0.875, mAP fell from 0.715 to 0.705
+_SWEEPS, _STARTS = 3, 2
 
 
 def blocks_of(labels: Any, rng: np.random.Generator) -> list[Ints]:

@@ -50,6 +50,9 @@ class PQ(Quantizer):
         self.n_bits = n_bits
         self.random_state = random_state
 
+    def _check(self) -> None:
+        require_faiss()  # it brings a BLAS, which `fit` holds to one thread only if it is loaded before
+
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         n, d = X.shape
         faiss = require_faiss()

@@ -20,7 +20,7 @@ from .base import Bits, Floats, Peer
 
 _NUMBERS = 1 << 22  # of edges' features at a time: 32 MB
 _BATCH = 64  # eigenvectors are computed so many at a time: shorter fits find the same ones
-_TOLERANCE = 0.1  # liblinear's for its dual problem: smaller ones changed no criterion by more than 0.002, measured
+_TOLERANCE = 0.1  # liblinear's for its dual problem: smaller ones moved criteria by at most 0.003, measured
 
 
 class STH(Peer):
@@ -32,10 +32,10 @@ class STH(Peer):
     n_neighbors : int, default=25
         Neighbours of an item in the graph.
     weights : {"cosine", "heat"}, default="cosine"
-        Weight of an edge: the cosine of the two items, or exp(−‖x − y‖²/σ²), σ² the mean over all edges.
+        Weight of an edge: the cosine of the two items, or exp(−‖x − y‖²/σ²), σ² the mean over all edges. Neighbours
+        are the items of largest cosine or least distance; an item of zeros has no cosine, and no neighbours then.
     C : float, default=1.0
         Of the support vector machines, for items scaled to a mean squared length of one.
-    random_state : int, RandomState or None, default=None
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class STH(Peer):
     Examples
     --------
     >>> X = [[0.0, 1.0], [0.1, 1.0], [0.2, 1.0], [1.0, 0.2], [1.0, 0.1], [1.0, 0.0]]
-    >>> STH(1, n_neighbors=3, random_state=0).fit_transform(X).ravel().tolist()
+    >>> STH(1, n_neighbors=3).fit_transform(X).ravel().tolist()
     [1, 1, 1, 0, 0, 0]
     """
 
@@ -58,13 +58,11 @@ class STH(Peer):
         n_neighbors: int = 25,
         weights: str = "cosine",
         C: float = 1.0,
-        random_state: Any = None,
     ) -> None:
         self.n_bits = n_bits
         self.n_neighbors = n_neighbors
         self.weights = weights
         self.C = C
-        self.random_state = random_state
 
     def _check(self) -> None:
         check.check_whole(self.n_neighbors, 1, "n_neighbors")
@@ -73,7 +71,7 @@ class STH(Peer):
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         graph = neighbor_graph(X, self.n_neighbors, self.weights)
-        targets = median_bits(eigenmap(graph, min(self.n_bits, len(X) - 1), rng))
+        targets = median_bits(eigenmap(graph, min(self.n_bits, len(X) - 1)))
         self.coef_, self.intercept_ = _machines(X, targets, self.C)
         return len(self.coef_)
 
@@ -91,28 +89,32 @@ def neighbor_graph(X: Any, k: int, weights: str) -> sp.csr_matrix:
     """
     from ..learning.neighbors import nearest
 
-    n = len(X)
-    near, _ = nearest(X, None, min(k, n - 1), 0, 1)
-    rows, others = np.repeat(np.arange(n), near.shape[1]), near.ravel()
-    A = X / max(float(np.abs(X).max()), np.finfo(np.float64).tiny)
+    n, sizes = len(X), np.abs(X).max(axis=1, keepdims=True)
     if weights == "cosine":
-        A = A / np.maximum(np.linalg.norm(A, axis=1), np.finfo(np.float64).tiny)[:, None]
+        joined = np.flatnonzero(sizes)  # (a,) a zero item would be near to all, but has no cosine with any
+        A = X[joined] / sizes[joined]
+        A = A / np.linalg.norm(A, axis=1, keepdims=True)  # nearest at length one: of the largest cosine
+    else:
+        joined, A = np.arange(n), X / (float(sizes.max()) or 1.0)
+    near, _ = nearest(A, None, max(min(k, len(A) - 1), 0), 0, 1)
+    rows, others = np.repeat(np.arange(len(A)), near.shape[1]), near.ravel()
+    if weights == "cosine":
         values = np.maximum(_over_edges(lambda a, b: a * b, A, rows, others), 0.0)
     else:
         square = _over_edges(lambda a, b: (a - b) ** 2, A, rows, others)
         values = np.exp(-square / max(float(square.mean()), np.finfo(np.float64).tiny))
-    directed = sp.csr_matrix((values, (rows, others)), shape=(n, n))
+    directed = sp.csr_matrix((values, (joined[rows], joined[others])), shape=(n, n))
     return sp.csr_matrix(directed.maximum(directed.T))
 
 
 def _over_edges(compute: Callable[[Any, Any], Any], A: Any, rows: Any, others: Any) -> Floats:
     """Sums over features of a product or difference of the two items of each edge, some edges at a time."""
     step = max(1, _NUMBERS // A.shape[1])
-    parts = (slice(first, first + step) for first in range(0, len(rows), step))
+    parts = (slice(first, first + step) for first in range(0, max(len(rows), 1), step))
     return np.concatenate([compute(A[rows[part]], A[others[part]]).sum(axis=1, dtype=np.float64) for part in parts])
 
 
-def eigenmap(W: Any, m: int, rng: np.random.Generator) -> Floats:
+def eigenmap(W: Any, m: int) -> Floats:
     """The m eigenvectors (n, m) of L v = λ D v with the least λ, after the constant one."""
     degree = np.asarray(W.sum(axis=1)).ravel()
     root = np.sqrt(degree)
@@ -128,7 +130,8 @@ def eigenmap(W: Any, m: int, rng: np.random.Generator) -> Floats:
         from scipy.sparse.linalg import LinearOperator, eigsh
 
         deflated = LinearOperator((n, n), lambda v: scaled @ v - 3.0 * constant * (constant @ v), dtype=np.float64)
-        values, vectors = eigsh(deflated, count, which="LA", v0=rng.standard_normal(n), ncv=3 * count)
+        start = np.random.default_rng(0).standard_normal(n)  # it decides where eigenvalues coincide, and there alone
+        values, vectors = eigsh(deflated, count, which="LA", v0=start, ncv=3 * count)
         vectors = vectors[:, np.argsort(-values, kind="stable")][:, :m]
     vectors = inverse[:, None] * vectors
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(m)]
