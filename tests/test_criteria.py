@@ -393,6 +393,22 @@ def test_euclidean_neighbors_are_sorted_by_distance_and_number():
     np.testing.assert_array_equal(euclidean_neighbors(Q, X, k=40), np.argsort(D, axis=1, kind="stable")[:, :40])
 
 
+@pytest.mark.parametrize("unit", [1e200, 1e-200, 1e-310, 4e307])
+def test_euclidean_neighbors_do_not_depend_on_the_unit(unit):
+    rng = np.random.default_rng(8)
+    X, Q = rng.integers(-4, 5, (300, 3)), rng.integers(-4, 5, (9, 3))
+    D = ((Q[:, None] - X) ** 2).sum(axis=2)
+    found = euclidean_neighbors(Q * unit, X * unit, k=300)
+    np.testing.assert_array_equal(found, np.argsort(D, axis=1, kind="stable"))
+
+
+@pytest.mark.parametrize("far", [1e100, 1e200, 1e300])
+def test_one_item_far_away_does_not_blur_the_others(far):
+    X, Q = np.array([[3.0], [far], [1.0], [-1.0], [2.0]]), np.array([[0.0], [2.5], [far]])
+    assert euclidean_neighbors(Q, X, k=5)[:2].tolist() == [[2, 3, 4, 0, 1], [0, 4, 2, 3, 1]]
+    assert euclidean_neighbors(Q, X, k=1)[2].tolist() == [1]
+
+
 def test_no_queries_have_no_neighbours_and_no_recall():
     assert euclidean_neighbors(np.zeros((0, 2)), np.zeros((3, 2)), k=2).shape == (0, 2)
     assert np.isnan(recall_by_codes(np.zeros((0, 1), int), np.zeros((0, 2)), np.zeros((3, 2)), [1, 1])).all()

@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _QUANTUM = -40  # squared distances are multiples of 2^-40 of the squared length of the vectors
+_LARGEST = 490  # numbers are scaled to at most 2^490: sums of squares stay finite, those of far smaller ones above 0
 
 
 def euclidean_neighbors(queries: ArrayLike, database: ArrayLike, k: int = 10, n_jobs: int | None = None) -> Ints:
@@ -66,6 +67,8 @@ def euclidean_distances(queries: ArrayLike, database: ArrayLike) -> RowDistances
         raise InvalidInputError(f"database must have as many columns as queries, {Q.shape[1]}, got {X.shape[1]}")
     if len(X) == 0:
         raise InvalidInputError("database must have 1 row or more, got 0")
+    _, exponent = np.frexp(max(np.abs(Q).max(initial=0.0), np.abs(X).max(initial=0.0)))
+    Q, X = np.ldexp(Q, _LARGEST - exponent), np.ldexp(X, _LARGEST - exponent)  # exact
     centre = np.median(X, axis=0)  # near 0 less cancels; far outliers do not move it
     Q, X = Q - centre, X - centre
     q_squares, x_squares = np.einsum("ij,ij->i", Q, Q), np.einsum("ij,ij->i", X, X)
@@ -77,8 +80,9 @@ def euclidean_distances(queries: ArrayLike, database: ArrayLike) -> RowDistances
         D = (-2.0 * Q[rows]) @ X.T
         D += x_squares
         D += q_squares[rows, None]
-        D /= quanta[rows, None]
-        return np.rint(D, out=D)
+        with np.errstate(over="ignore"):  # of an item very far away beside the others: last, wherever it is
+            D /= quanta[rows, None]
+        return np.asarray(np.rint(D, out=D))
 
     return RowDistances(block, (len(Q), len(X)))
 
