@@ -4,7 +4,7 @@ import pytest
 
 from cghash.exceptions import InvalidInputError
 from cghash.lab.experiments.methods import EUCLIDEAN, NAMES, estimator_of
-from cghash.lab.experiments.plan import built_in, read_experiment, source_of
+from cghash.lab.experiments.plan_files import built_in, part_of, read_experiment, source_of
 
 MINE = """
 splits = 2
@@ -65,13 +65,28 @@ def test_tasks_are_all_combinations_a_split_at_a_time(mine):
 
 
 def test_a_method_may_have_some_of_the_lengths_alone(mine):
-    experiment = read_experiment(mine(MINE.replace('name = "LSH"', 'name = "LSH"\nbits = [16, 64]')))
+    experiment = read_experiment(mine(MINE.replace('name = "LSH"', 'name = "LSH"\nbits = [16]')))
     assert [experiment.bits_of(task) for task in experiment.tasks()][:2] == [[16], [8, 16]]
 
 
+def test_own_items_are_named_by_their_path(mine):
+    experiment = read_experiment(
+        mine(MINE.replace('name = "digits"', 'path = "folder/own.csv"\nlabel_column = "kind"'))
+    )
+    assert [(data.name, data.path, data.label_column) for data in experiment.datasets] == [
+        ("own", "folder/own.csv", "kind")
+    ]
+
+
 def test_part_of_an_experiment_may_name_own_data_and_other_methods():
-    part = read_experiment("paper").only(["usps", "folder/own.npz"], ["CGHash", "KSH"], [32], 1, ["unseen"])
-    assert [(data.name, data.path) for data in part.datasets] == [("usps", None), ("own", "folder/own.npz")]
+    part = part_of(
+        read_experiment("paper"), ["usps", "folder/own.NPZ", "digits"], ["CGHash", "KSH"], [32], 1, ["unseen"]
+    )
+    assert [(data.name, data.path) for data in part.datasets] == [
+        ("usps", None),
+        ("own", "folder/own.NPZ"),
+        ("digits", None),
+    ]
     assert [method.estimator for method in part.methods] == ["CGHash", "KSH"]
     assert (part.bits, part.splits, part.protocols) == ((32,), 1, ("unseen",))
 
@@ -89,11 +104,20 @@ def test_an_experiment_like_another_changes_only_what_it_says(mine):
     [
         (MINE.replace("splits = 2", "splits = 0"), "splits must be a whole number of at least 1, got 0"),
         (MINE.replace("[16, 8]", "[16, 0]"), "bits must be a whole number of at least 1, got 0"),
-        (MINE.replace("train = 300", "trian = 300"), "unexpected keyword argument 'trian'"),
+        (MINE.replace("train = 300", "trian = 300"), "digits: keys must be among name, path.*, got name, trian"),
         (MINE.replace("train = 300", 'scaling = "log"'), "scaling of digits must be one of"),
         (MINE.replace('"steep"', '"LSH"'), "names must differ, got LSH, LSH"),
         (MINE.replace("splits = 2", 'protocols = ["other"]'), "protocol must be one of"),
-        ("splits = 2", r"datasets must be tables \[\[datasets\]\]"),
+        ("splits = 2", r"datasets must be one or more tables \[\[datasets\]\]"),
+        (MINE.replace("[16, 8]", "8"), "bits must be a list, got 8"),
+        (MINE.replace("on = { digits", "on = { digitz"), "steep: on must name data sets, digits, got digitz"),
+        (MINE + "search = { C = 1e-3 }", "search of C must be a list, got 0.001"),
+        (MINE + "search = { C = [] }", "search of steep must have one value or more"),
+        (MINE + "bits = [12]", r"bits of steep must be among \(8, 16\)"),
+        (MINE.replace("{ n_neighbors = 10 }", "{ depth = 10 }"), "parameters of CGHash must be among"),
+        (MINE.replace('"CGHash"', '"CGHsh"'), "estimator must be one of"),
+        ("validation = 3" + MINE, r"\[validation\]: keys must be among"),
+        (MINE.replace('name = "digits"', ""), "each of its data sets and methods must have a name"),
         ("splits = = 2", "must be a TOML file"),
         ('like = "nothing"', "like must be one of"),
     ],
@@ -107,9 +131,9 @@ def test_unknown_names_are_answered_with_the_known_ones():
     with pytest.raises(InvalidInputError, match=r"one of .*paper.* or a \.toml file, got 'papr'"):
         source_of("papr")
     with pytest.raises(InvalidInputError, match=r"dataset must be one of isolet.*, got 'iris'"):
-        read_experiment("paper").only(datasets=["iris"])
+        part_of(read_experiment("paper"), datasets=["iris"])
     with pytest.raises(InvalidInputError, match=r"method must be one of CGHash.*, got 'XYZ'"):
-        read_experiment("paper").only(methods=["XYZ"])
+        part_of(read_experiment("paper"), methods=["XYZ"])
     with pytest.raises(InvalidInputError, match="estimator must be one of"):
         estimator_of("XYZ", {}, 8, 0, 1)
     with pytest.raises(InvalidInputError, match=r"parameters of LSH must be among n_bits.*, got depth"):

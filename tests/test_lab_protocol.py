@@ -26,6 +26,18 @@ def test_splits_of_other_numbers_differ_and_of_the_same_agree():
     assert set(one.train) != set(other.train)
 
 
+def test_heldout_split_searches_what_was_not_trained_on():
+    split = split_items(LABELS, "heldout", 0, 100, 40)
+    parts = [set(rows) for rows in (split.train, split.database, split.queries)]
+    assert [len(part) for part in parts] == [100, 60, 40]
+    assert set.union(*parts) == set(range(200))
+    with pytest.raises(InvalidInputError, match="must leave a database, got 100 and 100 of 200"):
+        split_items(LABELS, "heldout", 0, 100, 100)
+    for fold in folds(LABELS, "heldout", 2, 1000, 0):
+        assert not set(fold.train) & set(fold.database)
+        assert set(LABELS[fold.train]) == set(LABELS[fold.database]) == set(range(6))
+
+
 def test_unseen_split_trains_on_no_class_that_is_searched():
     split = split_items(LABELS, "unseen", 3, None, None)
     trained, searched = set(LABELS[split.train]), set(LABELS[split.database])
@@ -75,7 +87,7 @@ def test_folds_of_unseen_classes_are_made_of_whole_classes():
     st.integers(0, 5),
     st.integers(2, 15),
     st.integers(1, 5),
-    st.sampled_from(["seen", "unseen"]),
+    st.sampled_from(["seen", "heldout", "unseen"]),
 )
 def test_parts_of_a_split_never_overlap(labels, seed, n_train, n_test, protocol):
     y = np.array(labels)

@@ -17,7 +17,7 @@ def list_all() -> None:
     """
     from ...lab.datasets import DATASETS
     from ...lab.experiments.methods import NAMES
-    from ...lab.experiments.plan import built_in, read_experiment
+    from ...lab.experiments.plan_files import built_in, read_experiment
 
     show_facts("experiments", [(name, read_experiment(name).title) for name in built_in()])
     show_facts("data sets", [(name, about.about) for name, about in DATASETS.items()])

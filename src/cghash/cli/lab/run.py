@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,13 @@ from .._options import quiet_option, whole_numbers
 
 if TYPE_CHECKING:
     from ...lab.experiments.plan import Experiment
+    from ...lab.experiments.results import Store
     from ...lab.experiments.runner import Event
 
 
 def names(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> list[str]:
-    """Names with commas between, or given several times."""
-    return [name for part in value for name in part.split(",") if name]
+    """Names with commas between, or given several times; a file's name may hold commas."""
+    return [name for part in value for name in ([part] if Path(part).is_file() else part.split(",")) if name]
 
 
 @click.command()
@@ -35,6 +37,8 @@ def names(context: click.Context, parameter: click.Parameter, value: tuple[str, 
     callback=names,
     help="seen: classes of the training items; unseen: others.",
 )
+@click.option("--labels", metavar="FILE", help="Labels of items given by their path.")
+@click.option("--label-column", metavar="NAME", help="Column of items given by their path that holds the labels.")
 @click.option("-o", "--output", metavar="FOLDER", help="Folder of the results.  [default: out/lab/NAME]")
 @click.option("--data", metavar="FOLDER", help="Folder of data sets.  [default: what CGHASH_DATA names]")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes at a time.  [default: all cores]")
@@ -48,6 +52,8 @@ def run(
     bits: list[int] | None,
     splits: int | None,
     protocols: list[str],
+    labels: str | None,
+    label_column: str | None,
     output: str | None,
     data: str | None,
     jobs: int | None,
@@ -65,17 +71,20 @@ def run(
       cghash lab run paper
       cghash lab run paper --dataset isolet --splits 5 --bits 10,20,30,40,50,60
       cghash lab run paper --dataset mine.npz --method CGHash,ITQ,LSH -o out/mine
+      cghash lab run paper --dataset mine.csv --label-column kind --method CGHash,ITQ
       cghash lab run paper --protocol unseen --method CGHash,SDH,KSH
       cghash lab run mine.toml -j 4
     """
-    from ...lab.experiments.plan import read_experiment
+    from ...lab.experiments.items import prepared
+    from ...lab.experiments.plan_files import part_of, read_experiment
     from ...lab.experiments.results import Store
     from ...lab.experiments.runner import run as run_all
 
-    plan = read_experiment(experiment).only(datasets, methods, bits or (), splits, protocols)
-    plan = _with_data(plan, data, quiet)
+    plan = part_of(read_experiment(experiment), datasets, methods, bits or (), splits, protocols)
+    plan = prepared(_labelled(plan, labels, label_column), data, lambda error: say(f"left out: {error}", quiet))
     folder = Path(output or f"out/lab/{plan.name}")
     folder.mkdir(parents=True, exist_ok=True)
+    _say_other_code(plan, Store(folder), fresh, quiet)
     began = time.monotonic()
     with _Progress(plan, quiet) as progress:
         try:
@@ -90,23 +99,26 @@ def run(
         click.get_current_context().exit(1)
 
 
-def _with_data(plan: Experiment, data: str | None, quiet: bool) -> Experiment:
-    """The experiment on the data sets that are there or can be had; each is fetched before the work begins."""
-    from dataclasses import replace
+def _labelled(plan: Experiment, labels: str | None, label_column: str | None) -> Experiment:
+    """The experiment, told where the labels of the user's own items are."""
+    if labels is None and label_column is None:
+        return plan
+    if not any(spec.path for spec in plan.datasets):
+        raise click.UsageError("--labels and --label-column are for items given by their path, with --dataset")
+    return replace(
+        plan,
+        datasets=tuple(
+            replace(spec, labels=labels, label_column=label_column) if spec.path else spec for spec in plan.datasets
+        ),
+    )
 
-    from ...exceptions import InvalidInputError, MissingDataError
-    from ...lab.datasets import load
 
-    there = []
-    for spec in plan.datasets:
-        try:
-            load(spec.path or spec.name, folder=data)
-            there.append(spec)
-        except MissingDataError as error:
-            say(f"left out: {error}", quiet)
-    if not there:
-        raise InvalidInputError(f"none of the data sets can be had: {', '.join(s.name for s in plan.datasets)}")
-    return replace(plan, datasets=tuple(there))
+def _say_other_code(plan: Experiment, store: Store, fresh: bool, quiet: bool) -> None:
+    from ...lab.experiments.machine import code_digest
+
+    n = 0 if fresh else sum(store.of_other_code(plan, task, code_digest()) for task in plan.tasks())
+    if n:
+        say(f"{n} results are there that other sources of cghash measured; --fresh measures them again", quiet)
 
 
 class _Progress:

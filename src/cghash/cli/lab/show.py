@@ -15,6 +15,6 @@ def show(experiment: str) -> None:
       cghash lab show paper
       cghash lab show paper > mine.toml && cghash lab run mine.toml
     """
-    from ...lab.experiments.plan import source_of
+    from ...lab.experiments.plan_files import source_of
 
     click.echo(source_of(experiment), nl=False)

@@ -2,7 +2,9 @@
 
 | file        | what it is                                                                          |
 |-------------|-------------------------------------------------------------------------------------|
-| `plan`      | an experiment as a TOML file says it; `paper`, `embeddings` and others come with us  |
+| `plan`      | an experiment: data sets, methods, numbers of bits, splits                           |
+| `plan_files`| the same as a TOML file says it; `paper`, `embeddings` and others come with us       |
+| `items`     | the items of its data sets, scaled                                                   |
 | `protocol`  | who is trained on, searched and asked: classes seen in training, or never seen       |
 | `methods`   | the estimators by name, and the choice of their parameters on training items         |
 | `cells`     | one method on one split: fit, encode, criteria, a result for each number of bits     |

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...exceptions import CGHashWarning, InvalidInputError
+from ...exceptions import CGHashWarning
 from ..criteria import (
     Retrieval,
     euclidean_neighbors,
@@ -24,9 +24,10 @@ from ..criteria import (
     retrieve_by_distances,
     retrieve_by_vectors,
 )
-from ..datasets import DataSet, load
+from ..datasets import DataSet
+from .items import items_of
 from .machine import peak_memory, reset_peak_memory
-from .methods import EUCLIDEAN, choose, estimator_of, has_prefixes
+from .methods import EUCLIDEAN, Choice, estimator_of, has_prefixes, plain_parameters_of
 from .pictures import retrieved_pictures
 from .plan import Experiment, Task
 from .protocol import Split, split_items
@@ -44,9 +45,12 @@ class Work:
     experiment: Experiment
     task: Task
     data: DataSet
-    X: NDArray[Any]  # (n, d) scaled
     split: Split
     n_jobs: int
+
+    @property
+    def X(self) -> NDArray[Any]:  # noqa: N802
+        return self.data.X
 
     @property
     def train(self) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -86,51 +90,17 @@ def failure(error: BaseException) -> dict[str, Any]:
     return {"status": "failed", "error": f"{type(error).__name__}: {error}", "trace": "".join(lines)[-4000:]}
 
 
-def scaled(X: NDArray[Any], scaling: str) -> NDArray[Any]:
-    """Items as the experiment scales them, alike for every method.
-
-    Examples
-    --------
-    >>> scaled(np.array([[3.0, 4.0]]), "unit").tolist(), scaled(np.array([[1.0, 3.0]]), "hellinger").round(2).tolist()
-    ([[0.6, 0.8]], [[0.5, 0.87]])
-    """
-    if scaling == "none":
-        return X
-    if scaling == "hellinger":
-        X = np.sqrt(X)
-    lengths = np.linalg.norm(X, axis=1, keepdims=True)
-    unit: NDArray[Any] = X / np.where(lengths > 0, lengths, 1)
-    return unit
-
-
 def _prepare(experiment: Experiment, task: Task, folder: str | None, n_jobs: int) -> Work:
     spec = task.dataset
-    data = load(spec.path or spec.name, folder=folder)
-    if data.y is None:
-        raise InvalidInputError(f"{spec.name} must have labels: methods are compared by what is relevant, got none")
+    data = items_of(spec, folder)
+    assert data.y is not None
     split = split_items(data.y, task.protocol, task.split, spec.train, spec.test)
-    return Work(experiment, task, data, scaled(data.X, spec.scaling), split, n_jobs)
+    return Work(experiment, task, data, split, n_jobs)
 
 
 def _codes(work: Work, bits: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
     method, seed = work.task.method, work.task.split
-    parameters = method.parameters_on(work.task.dataset.name)
-    chosen: dict[str, Any] = {}
-    if method.search:
-        began = time.perf_counter()
-        values, tried = choose(
-            method.estimator,
-            parameters,
-            dict(method.search),
-            work.train,
-            work.task.protocol,
-            max(work.experiment.bits),
-            work.experiment.validation,
-            seed,
-            work.n_jobs,
-        )
-        parameters |= values
-        chosen = {"chosen": values, "tried": tried, "seconds_choice": time.perf_counter() - began}
+    parameters, chosen = _chosen(work)
     model, seconds = None, 0.0
     for n_bits in sorted(bits, reverse=True):
         if model is None or not has_prefixes(model):
@@ -138,32 +108,48 @@ def _codes(work: Work, bits: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
             model = estimator_of(method.estimator, parameters, n_bits, seed, work.n_jobs)
             seconds = _fit(model, work.train[0], work.train[1] if method.labels else None)
         shorter = model.truncate(n_bits) if n_bits < model.n_bits_ else model
-        told = {"parameters": parameters, "seconds_fit": seconds, "trained_once": has_prefixes(model), **chosen}
+        told = {"seconds_fit": seconds, "trained_once": has_prefixes(model), **chosen}
+        told["parameters"] = plain_parameters_of(model)
         yield n_bits, _trimmed(told | _measured(shorter, work), n_bits, work) | _pictures(shorter, n_bits, work)
 
 
+def _chosen(work: Work) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters of the task's method, and how they were chosen, where they were."""
+    method = work.task.method
+    parameters = method.parameters_on(work.task.dataset.name)
+    if not method.search:
+        return parameters, {}
+    began = time.process_time()
+    X, y = work.train
+    choice = Choice(method, parameters, work.task.protocol, work.experiment, work.task.split, work.n_jobs)
+    values, tried = choice.best(X, y)
+    took = {"chosen": values, "tried": tried, "seconds_choice": time.process_time() - began}
+    return parameters | values, took
+
+
 def _fit(model: Any, X: Any, y: Any) -> float:
-    began = time.perf_counter()
+    """Processor seconds: other work on the machine does not count."""
+    began = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CGHashWarning)  # fewer bits than asked for: the result says so
         model.fit(X, y)
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def _measured(model: Any, work: Work) -> dict[str, Any]:
     database, queries = work.X[work.split.database], work.X[work.split.queries]
     n_bits = int(model.n_bits_)
-    began = time.perf_counter()
+    began = time.process_time()
     if getattr(model, "hamming", True):
         bits = model.transform(database)
-        seconds = time.perf_counter() - began
+        seconds = time.process_time() - began
         ranked = model.transform(queries), bits, model.weights_
         found = retrieve_by_codes(*ranked, *work.labels, **work.settings)
         near = work.true_neighbors
         recall = None if near is None else recall_by_codes(near, *ranked, retrieved=(RETRIEVED,), n_jobs=work.n_jobs)
     else:
         codes = model.encode(database)
-        seconds = time.perf_counter() - began
+        seconds = time.process_time() - began
         found, recall = _by_distances(lambda rows: model.distances(queries[rows], codes), work)
     size = {"n_bits": n_bits, "bytes": -(-n_bits // 8), "seconds_encode": seconds}
     return size | _told(found, recall)
@@ -200,7 +186,7 @@ def _pictures(model: Any, n_bits: int, work: Work) -> dict[str, Any]:
     first = n_bits == max(work.experiment.bits) and work.task.split == 0
     if not (first and work.task.method.pictures and work.data.painter and not work.data.multi_label):
         return {}
-    return {"pictures": retrieved_pictures(model, work.data, work.X, work.split)}
+    return {"pictures": retrieved_pictures(model, work.data, work.split)}
 
 
 def _told(found: Retrieval, recall: Any) -> dict[str, Any]:

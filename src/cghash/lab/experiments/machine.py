@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import subprocess
@@ -12,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["circumstances", "peak_memory", "reset_peak_memory"]
+__all__ = ["circumstances", "code_digest", "n_cores", "peak_memory", "reset_peak_memory"]
 
 PACKAGES = ("cghash", "numpy", "scipy", "scikit-learn", "faiss-cpu")
 
@@ -24,11 +25,22 @@ def circumstances() -> dict[str, Any]:
     Examples
     --------
     >>> sorted(circumstances())
-    ['commit', 'cores', 'cpu', 'versions']
+    ['code', 'commit', 'cores', 'cpu', 'versions']
     """
     versions = {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
     known = {name: number for name, number in versions.items() if number}
-    return {"versions": known, "commit": _commit(), "cpu": _processor(), "cores": n_cores()}
+    return {"versions": known, "commit": _commit(), "code": code_digest(), "cpu": _processor(), "cores": n_cores()}
+
+
+def code_digest() -> str:
+    """A digest of the sources that decide a result: the method, the peers, the criteria and how they are run."""
+    package = Path(__file__).parents[2]
+    parts = ("*.py", "learning/**/*.py", "peers/*.py", "_kernels/**/*.py", "lab/*.py", "lab/experiments/*.py")
+    files = sorted({file for part in parts for file in package.glob(part)})
+    total = hashlib.sha256()
+    for file in files:
+        total.update(file.relative_to(package).as_posix().encode() + file.read_bytes())
+    return total.hexdigest()[:12]
 
 
 def n_cores() -> int:
@@ -73,7 +85,7 @@ def _commit() -> str | None:
     try:
         said = [
             subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True, timeout=10).stdout
-            for words in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "--", "."))
+            for words in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "--", str(here.parents[1])))
         ]
     except (OSError, subprocess.SubprocessError):
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ import numpy as np
 from ... import peers
 from ...exceptions import CGHashWarning, InvalidInputError
 from ..criteria import retrieve_by_distances
-from .plan import Parameters, Validation
+from .plan import Experiment, MethodSpec, Parameters
 from .protocol import Split, folds
 
-__all__ = ["EUCLIDEAN", "NAMES", "choose", "estimator_of"]
+__all__ = ["EUCLIDEAN", "NAMES", "Choice", "estimator_of", "has_prefixes", "plain_parameters_of"]
 
 EUCLIDEAN = "Euclidean"  # no codes at all: the vectors themselves, as a reference
+FREE = ("random_state", "n_jobs", "verbose", "checkpoint")  # parameters that do not decide a result here
 NAMES = ("CGHash", *peers.PEERS, EUCLIDEAN)
 
 
@@ -47,35 +49,48 @@ def has_prefixes(model: Any) -> bool:
     return getattr(model, "prefixes", True)
 
 
-def choose(
-    name: str,
-    parameters: Parameters,
-    search: dict[str, Any],
-    items: tuple[Any, Any],
-    protocol: str,
-    n_bits: int,
-    validation: Validation,
-    seed: int,
-    n_jobs: int,
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The values of `search` with the largest mean average precision over folds of the training items.
+def plain_parameters_of(model: Any) -> dict[str, Any]:
+    """Its parameters, with those that nobody set, but not the seed and the threads."""
+    given = model.get_params(deep=False)
+    return {name: _plain(value) for name, value in given.items() if name not in ("n_bits", *FREE)}
 
-    Returns the chosen values, and what was measured: each combination with its mean over the folds.
-    """
-    X, y = items
-    tried = []
-    for values in itertools.product(*search.values()):
-        some = dict(zip(search, values, strict=True))
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Parameters with the largest mean average precision over folds of the training items."""
+
+    method: MethodSpec
+    parameters: Parameters  # those that are given
+    protocol: str
+    experiment: Experiment
+    seed: int
+    n_jobs: int
+
+    def best(self, X: Any, y: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The chosen values of `search`, and what was measured: each combination with its mean over the folds."""
+        search = self.method.search
+        tried = []
+        for values in itertools.product(*search.values()):
+            some = dict(zip(search, values, strict=True))
+            tried.append({**some, "map": self._precision({**self.parameters, **some}, X, y)})
+        best = max(tried, key=lambda row: float(row["map"]))
+        return {key: best[key] for key in search}, tried
+
+    def _precision(self, parameters: Parameters, X: Any, y: Any) -> float:
+        how = self.experiment.validation
+        n_bits = how.bits or max(self.experiment.bits)
         found = []
-        for split in folds(y, protocol, validation.folds, validation.items, seed):
-            model = estimator_of(name, {**parameters, **some}, validation.bits or n_bits, seed, n_jobs)
+        for split in folds(y, self.protocol, how.folds, how.items, self.seed):
+            model = estimator_of(self.method.estimator, parameters, n_bits, self.seed, self.n_jobs)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CGHashWarning)
-                model.fit(X[split.train], y[split.train])
-            found.append(_precision(model, X, split, n_jobs))
-        tried.append({**some, "map": float(np.mean(found))})
-    best = max(tried, key=lambda row: float(row["map"]))
-    return {key: best[key] for key in search}, tried
+                model.fit(X[split.train], y[split.train] if self.method.labels else None)
+            found.append(_precision(model, X, split, self.n_jobs))
+        return float(np.mean(found))
 
 
 def _precision(model: Any, X: Any, split: Split, n_jobs: int) -> float:

@@ -15,9 +15,10 @@ from .protocol import Split
 N_QUERIES, N_NEAREST = 5, 10
 
 
-def retrieved_pictures(model: Any, data: DataSet, X: Any, split: Split) -> dict[str, Any]:
-    """The first query of each of some classes, and its nearest items of the database; X are the items as scaled."""
+def retrieved_pictures(model: Any, data: DataSet, split: Split) -> dict[str, Any]:
+    """The first query of each of some classes, and its nearest items of the database."""
     assert data.y is not None
+    X = data.X
     _, firsts = np.unique(data.y[split.queries], return_index=True)
     asked = split.queries[firsts[np.linspace(0, len(firsts) - 1, min(N_QUERIES, len(firsts))).astype(int)]]
     distances = model.distances(X[asked], model.encode(X[split.database]))

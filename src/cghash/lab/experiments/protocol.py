@@ -32,12 +32,13 @@ def split_items(y: NDArray[Any], protocol: str, seed: int, n_train: int | None, 
     """A random split.
 
     "seen": as in the paper, the training items are the database, and others ask; each class has its share of both.
+    "heldout": the database are items that are neither trained on nor ask.
     "unseen": some classes are left out of training, and their items alone are searched and ask.
 
     Parameters
     ----------
     y : (n,) labels or (n, L) multi-label indicators
-    protocol : "seen" or "unseen"
+    protocol : "seen", "heldout" or "unseen"
     seed : number of the split
     n_train, n_test : how many training items and queries at most; None: two thirds, and all others
 
@@ -50,11 +51,15 @@ def split_items(y: NDArray[Any], protocol: str, seed: int, n_train: int | None, 
     rng = np.random.default_rng([seed, 20130616])
     n = len(y)
     n_train = (2 * n) // 3 if n_train is None else n_train
-    if protocol == "seen":
+    if protocol != "unseen":
         if n_train >= n:
             raise InvalidInputError(f"train must leave items to ask, got {n_train} of {n}")
-        train, queries = _parts(np.arange(n), y, rng, n_train, n - n_train if n_test is None else n_test)
-        return Split(train, train, queries, y)
+        rest = n - n_train if protocol == "seen" else (n - n_train) // 4
+        train, queries = _parts(np.arange(n), y, rng, n_train, rest if n_test is None else n_test)
+        others = np.setdiff1d(np.arange(n), np.concatenate([train, queries]))
+        if protocol == "heldout" and not len(others):
+            raise InvalidInputError(f"train and test must leave a database, got {n_train} and {n_test} of {n}")
+        return Split(train, train if protocol == "seen" else others, queries, y)
     hidden, seen, labels = _unseen_classes(y, rng)
     n_queries = int(len(hidden) * QUERY_SHARE)
     queries, database = _parts(
@@ -71,11 +76,13 @@ def folds(y: NDArray[Any], protocol: str, n_folds: int, n_items: int, seed: int)
     """
     rng = np.random.default_rng([seed, 20130617])
     some, _ = _parts(np.arange(len(y)), y, rng, min(n_items, len(y)), 0)
-    if protocol == "seen":
+    if protocol != "unseen":
         for number in range(n_folds):
             ask = np.zeros(len(some), dtype=bool)
             ask[number::n_folds] = True  # the rows come class by class: each fold has its share of each
-            yield Split(some[~ask], some[~ask], some[ask], y)
+            rest = some[~ask]
+            train, database = (rest, rest) if protocol == "seen" else (rest[::2], rest[1::2])
+            yield Split(train, database, some[ask], y)
         return
     for number in range(n_folds):
         hidden, seen, labels = _unseen_classes(y[some], np.random.default_rng([seed, number]))

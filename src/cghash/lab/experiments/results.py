@@ -8,12 +8,14 @@ import math
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from ... import __version__
 from ...exceptions import FormatError, InvalidInputError
 from ...storage import write_atomically
+from .methods import EUCLIDEAN, estimator_of, plain_parameters_of
 from .plan import Experiment, Task
 
 __all__ = ["Store", "collect", "read_results"]
@@ -44,25 +46,37 @@ class Store:
         """The numbers of bits of which there is no good result that was asked for in the same way."""
         return [n_bits for n_bits in experiment.bits_of(task) if not self._good(experiment, task, n_bits)]
 
-    def _good(self, experiment: Experiment, task: Task, n_bits: int) -> bool:
+    def of_other_code(self, experiment: Experiment, task: Task, code: str) -> int:
+        """How many good results there are that other sources of ours measured."""
+        good = (self._good(experiment, task, n_bits) for n_bits in experiment.bits_of(task))
+        return sum(result is not None and result.get("code") != code for result in good)
+
+    def _good(self, experiment: Experiment, task: Task, n_bits: int) -> Result | None:
         try:
-            result = json.loads(self.path_of(task, n_bits).read_bytes())
-            return bool(result["status"] == "ok" and result["asked"] == fingerprint(experiment, task))
+            result: Result = json.loads(self.path_of(task, n_bits).read_bytes())
+            asked = fingerprint(experiment, task)
+            return result if result["status"] == "ok" and result["asked"] == asked else None
         except (OSError, ValueError, KeyError, TypeError):
-            return False
+            return None
 
 
 def fingerprint(experiment: Experiment, task: Task) -> str:
-    """What decides a cell's result, in a few letters: another data size or parameter makes another."""
-    name = task.dataset.name
+    """What decides a cell's result, in a few letters: other items, another size or parameter make another."""
+    method = task.method
+    parameters: dict[str, Any] = {}
+    if method.estimator != EUCLIDEAN:
+        first = {name: values[0] for name, values in method.search.items()}
+        model = estimator_of(method.estimator, method.parameters_on(task.dataset.name) | first, 1, 0, 1)
+        parameters = {name: v for name, v in plain_parameters_of(model).items() if name not in method.search}
     decides = {
-        "dataset": asdict(task.dataset),
-        "estimator": task.method.estimator,
-        "parameters": task.method.parameters_on(name),
-        "search": dict(task.method.search),
-        "labels": task.method.labels,
-        "validation": asdict(experiment.validation) if task.method.search else None,
-        "longest": max(experiment.bits) if task.method.search else None,
+        "version": __version__,
+        "dataset": asdict(replace(task.dataset, path=None, labels=None)),
+        "estimator": method.estimator,
+        "parameters": parameters,
+        "search": dict(method.search),
+        "labels": method.labels,
+        "validation": asdict(experiment.validation) if method.search else None,
+        "longest": max(experiment.bits) if method.search else None,
         "criteria": [experiment.top, experiment.neighbors, experiment.true_neighbors],
     }
     return hashlib.sha256(json.dumps(decides, sort_keys=True, default=str).encode()).hexdigest()[:12]
@@ -104,8 +118,9 @@ def _read(file: Path) -> Iterator[Result]:
 
 
 def _safe(name: str) -> str:
-    """A name that is a file's: nothing that leads to another folder."""
-    return re.sub(r"[^A-Za-z0-9._+-]+", "-", name).strip(".") or "-"
+    """A name that is a file's: nothing that leads to another folder, and no two names alike."""
+    plain = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).strip(".")
+    return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
 
 
 def _strict(value: Any) -> Any:

@@ -11,13 +11,16 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from typing import Any
 
+from ...peers import PEERS
+from .items import prepared
 from .machine import circumstances, n_cores
 from .plan import Experiment, Task
 from .results import Store
 
 __all__ = ["Event", "run"]
 
-PRELOADED = ["cghash.lab.experiments.cells", "cghash.peers.base", "cghash.hasher", "cghash.lab.datasets"]
+# all that tasks run is imported when the run begins: what is edited meanwhile does not reach them
+PRELOADED = ["cghash.lab.experiments.cells", "cghash.hasher", *(f"cghash.peers.{name.lower()}" for name in PEERS)]
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ def run(
     -------
     failed : the events of the tasks that failed
     """
+    if not all(spec.digest for spec in experiment.datasets):
+        experiment = prepared(experiment, None if data is None else str(data))
     wanted = [
         (task, experiment.bits_of(task) if fresh else store.missing(experiment, task)) for task in experiment.tasks()
     ]
@@ -98,7 +103,16 @@ def _finished(
         while waiting or under_way:
             while waiting and len(under_way) < jobs:
                 task, bits = waiting.pop()
-                arguments = (experiment, task, bits, str(store.folder), None if data is None else str(data), threads)
+                about = {"seed": task.split, **circumstances()}
+                arguments = (
+                    experiment,
+                    task,
+                    bits,
+                    str(store.folder),
+                    None if data is None else str(data),
+                    threads,
+                    about,
+                )
                 process = context.Process(target=_work, args=arguments)
                 process.start()
                 under_way.append(_Running(process, task, bits))
@@ -126,7 +140,15 @@ def _context() -> Any:
     return context
 
 
-def _work(experiment: Experiment, task: Task, bits: list[int], store: str, data: str | None, threads: int) -> None:
+def _work(
+    experiment: Experiment,
+    task: Task,
+    bits: list[int],
+    store: str,
+    data: str | None,
+    threads: int,
+    about: dict[str, Any],
+) -> None:
     """In the process of the task: measure, and keep each cell as it comes."""
     from .cells import failure, limited_threads, run_task
 
@@ -135,7 +157,7 @@ def _work(experiment: Experiment, task: Task, bits: list[int], store: str, data:
     left = list(bits)
 
     def keep(n_bits: int, result: dict[str, Any]) -> None:
-        kept.write(experiment, task, n_bits, {**result, "seed": task.split, **circumstances()})
+        kept.write(experiment, task, n_bits, {**result, **about})
         left.remove(n_bits)
 
     try:
