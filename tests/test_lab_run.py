@@ -197,9 +197,7 @@ def test_a_failed_task_is_recorded_the_rest_go_on_and_it_is_tried_again(tmp_path
 
 
 def test_a_task_that_takes_too_long_is_given_up(tmp_path):
-    plan = experiment(
-        MethodSpec("slow", "CGHash", {"C": 1e-9, "hash_function": "tree"}), MethodSpec("LSH", "LSH"), bits=(2048,)
-    )
+    plan = experiment(MethodSpec("slow", "FastHash", {"n_trees": 10000}), MethodSpec("LSH", "LSH"), bits=(2048,))
     failed = run(plan, Store(tmp_path), n_jobs=1, limit=4)
     assert [(event.task.method.name, event.error) for event in failed] == [("slow", "took more than 4 s")]
     assert {result["status"] for result in read_results(tmp_path)} == {"ok", "failed"}
@@ -210,9 +208,7 @@ unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are found a
 
 def started(folder):
     """A run in a process of its own: a slow task, then a quick one."""
-    plan = experiment(
-        MethodSpec("slow", "CGHash", {"C": 1e-9, "hash_function": "tree"}), MethodSpec("LSH", "LSH"), bits=(2048,)
-    )
+    plan = experiment(MethodSpec("slow", "FastHash", {"n_trees": 10000}), MethodSpec("LSH", "LSH"), bits=(2048,))
     (folder / "plan").write_bytes(pickle.dumps(plan))
     script = (
         "import pickle, sys; from cghash.lab.experiments.runner import run; "
