@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cghash.lab.reporting import markdown_table
-from cghash.lab.reporting.measured import CRITERIA, Measured
+from cghash.lab.reporting.measured import Measured
 from cghash.lab.reporting.ranks import Rankings
 from markdown_tables import bold, table
 
@@ -23,33 +23,21 @@ def unseen(rows: list[Row]) -> str:
 
 
 def ranks(rows: list[Row]) -> str:
-    """Average ranks over data sets and criteria, by protocol."""
+    """Average ranks over data sets and criteria, by protocol, and how to read them."""
     rankings = Rankings(Measured(rows))
-    protocols = sorted({rank.protocol for rank in rankings.ranks})
-    columns = {"all": rankings.average()}
-    columns |= {p: rankings.average(lambda rank, p=p: rank.protocol == p) for p in protocols}
-    columns |= {c: rankings.average(lambda rank, c=c: rank.criterion == c) for c in CRITERIA}
-    lines = []
-    for method in rankings.order():
-        cells = [
-            bold(f"{c[method]:.2f}", c[method] == min(c.values())) if method in c else "–" for c in columns.values()
-        ]
-        lines.append([method, *cells, f"{rankings.count(method)} of {rankings.n_tables}"])
-    return table(["method", *columns, "rankings"], lines)
-
-
-def _rank(means: dict[str, float], method: str) -> str:
-    return bold(f"{means[method]:.2f}", means[method] == min(means.values())) if method in means else "–"
+    lines = [[row.method, *(bold(*average) for average in row.averages), row.rankings] for row in rankings.rows()]
+    return f"{table(['method', *rankings.columns(), 'rankings'], lines)}\n{rankings.words()}\n"
 
 
 def bytes_an_item(rows: list[Row]) -> str:
-    """Mean average precision of each method by the number of bits."""
+    """Mean average precision of each method by the number of bits, on items not trained on where there are some."""
     measured = Measured(rows)
-    (dataset,) = measured.datasets("seen")
-    lengths = measured.bits(dataset, "seen")
+    (dataset,) = measured.datasets()
+    protocol = measured.main_protocol(dataset)
+    lengths = measured.bits(dataset, protocol)
     spreads = {
-        method: {bits: measured.spread(dataset, "seen", method, bits, "map") for bits in lengths}
-        for method in measured.methods()
+        method: {bits: measured.spread(dataset, protocol, method, bits, "map") for bits in lengths}
+        for method in measured.methods(dataset, protocol)
     }
     order = sorted(spreads, key=lambda method: -max(s.mean for s in spreads[method].values() if s.n))
     lines = [[method, *(str(s) if s.n else "–" for s in spreads[method].values())] for method in order]

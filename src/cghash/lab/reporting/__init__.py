@@ -1,5 +1,6 @@
 """Reports of experiments: raw results → a page, figures, tables.
 
+asked.py     cells that were asked for alike
 measured.py  values by what they are of; means and deviations over splits
 ranks.py     average ranks over data sets and criteria
 claims.py    what the paper claims, and what the results show
@@ -7,6 +8,7 @@ looks.py     the colour, mark and line of each method
 labels.py    labels beside a plot, at the heights of the lines' ends
 charts.py, comparisons.py   figures
 gallery.py   their files
+pictures.py  what results hold of queries and the items nearest to them
 plots.py, words.py, examples.py, tables.py   sections of the page
 page.py      the page
 """

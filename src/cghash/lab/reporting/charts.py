@@ -75,6 +75,7 @@ def against_bits(chart: Chart, criterion: str) -> Any | None:
     if not said:
         return None
     ends = [Label(name_of(m), said[m][0], chart.looks[m], said[m][1]) for m in sorted(said)]
+    title = chart.measured.title(criterion, chart.dataset, chart.protocol)
 
     def paint(axes: Any) -> None:
         for method in said:
@@ -85,7 +86,7 @@ def against_bits(chart: Chart, criterion: str) -> Any | None:
             else:
                 axes.plot(bits, means, clip_on=False, **chart.looks[method].line)
         _ticks(axes, chart)
-        axes.set(xlabel="bits", ylabel=f"{_NAMES[criterion]} {chart.measured.title(criterion)}".strip())
+        axes.set(xlabel="bits", ylabel=f"{_NAMES[criterion]} {title}".strip())
         low, high = _limits([s.mean for m in said for _, s in chart.line(m, criterion)])
         axes.set_ylim(low, high)
         write_column(axes, ends, f"at {chart.longest} bits", COLUMN, GAP)

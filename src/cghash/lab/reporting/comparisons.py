@@ -97,7 +97,8 @@ def headline(chart: Chart, codes: list[_Line], floats: _Line | None) -> str:
 def _subtitle(chart: Chart) -> str:
     cell = chart.measured.of(chart.dataset, chart.protocol, chart.methods[0], chart.longest)
     sizes = cell[0] if cell else {}
-    splits = len({c["split"] for c in chart.measured.good if c["dataset"] == chart.dataset})
+    where = chart.dataset, chart.protocol
+    splits = len({c["split"] for c in chart.measured.good if (c["dataset"], c["protocol"]) == where})
     words = [f"By mean average precision; {name_of(title_of(chart.dataset))}"]
     if "n_database" in sizes:
         words.append(

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from html import escape
-from typing import Any
 
 from .html import paragraph, section
 from .looks import OURS
 from .measured import Measured, Result, title_of
+from .pictures import Picture, pictures_of
 
 __all__ = ["examples_section"]
 
-Picture = dict[str, Any]
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
@@ -21,8 +20,8 @@ def examples_section(measured: Measured) -> str:
     parts = []
     for dataset in measured.datasets():
         cells = _cells(measured, dataset)
-        queries = next(iter(cells.values()))["pictures"]["query"] if cells else []
-        shown = "\n".join(_query(query, number, cells) for number, query in enumerate(queries))
+        queries = pictures_of(next(iter(cells.values()))) if cells else []
+        shown = "\n".join(_query(query, number, cells) for number, (query, _) in enumerate(queries))
         if shown:
             parts.append(f'<h3>{escape(title_of(dataset))}</h3>\n<div class="examples pictures">\n{shown}\n</div>')
     words = "Queries at the left, the nearest items at the right, in order. Those of another class are framed."
@@ -32,9 +31,7 @@ def examples_section(measured: Measured) -> str:
 def _cells(measured: Measured, dataset: str) -> dict[str, Result]:
     """Method → the cell of the longest codes of the first split that has pictures; CGHash first."""
     found: dict[str, Result] = {}
-    with_pictures = [
-        cell for cell in measured.good if cell["dataset"] == dataset and cell.get("pictures", {}).get("query")
-    ]
+    with_pictures = [cell for cell in measured.good if cell["dataset"] == dataset and pictures_of(cell)]
     for cell in sorted(with_pictures, key=lambda cell: (cell["protocol"], cell["split"], -cell["bits"])):
         found.setdefault(cell["method"], cell)
     return dict(sorted(found.items(), key=lambda item: (not item[0].startswith(OURS), item[0])))
@@ -43,9 +40,10 @@ def _cells(measured: Measured, dataset: str) -> dict[str, Result]:
 def _query(query: Picture, number: int, cells: dict[str, Result]) -> str:
     """The query, and the items of each method that was asked the same one."""
     rankings = [
-        _ranking(method, cell["bits"], cell["pictures"]["nearest"][number])
+        _ranking(method, cell["bits"], items)
         for method, cell in cells.items()
-        if cell["pictures"]["query"][number : number + 1] == [query]
+        for asked, items in pictures_of(cell)[number : number + 1]
+        if asked == query
     ]
     return (
         f'<article class="card example">\n<div class="query">{_image(query, "Query")}'

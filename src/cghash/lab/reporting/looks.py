@@ -61,12 +61,12 @@ KNOWN = (
     {EUCLIDEAN: Look(INK, "", "reference")}
     | {"CGHash": Look("#0067b8", "o", "ours")}
     | {TUNED: Look("#1b2f8f", "D", "ours")}
-    | {"CGHash default": Look("#3aa0e8", "s", "ours"), "CGHash RBF": Look("#1b2f8e", "d", "ours")}
+    | {"CGHash default": Look("#3aa0e8", "s", "ours")}
     | _group("paper", LSH="#868b94 v", SSC="#97633f s", LSI="#94930a <", LCH="#129a9a >", SPH="#dd6bb8 p")
     | _group("paper", STH="#2b982f ^", AGH="#8f5fc0 D", BRE="#d42a2a X", SPLH="#f58314 P", ITQ="#c29c00 h")
     | _group("later", KSH="#a8004f s", SDH="#00603d o", FastHash="#b04300 ^", PQ="#47515f D", RaBitQ="#6f2da8 P")
     | _group("later", SignBits="#70767e <", PCAH="#7f8a12 v", KLSH="#b5687f >", LDAHash="#007b88 h")
-    | {"ITQ-CCA": Look("#866800", "p", "later"), "ITQ CCA": Look("#866801", "p", "later")}
+    | {"ITQ-CCA": Look("#866800", "p", "later")}
 )
 FREE = [  # for names that are not ours: a colour and a mark that no other pair has
     Look(colour, marker, "later")
@@ -94,7 +94,7 @@ def looks_of(methods: Iterable[str]) -> dict[str, Look]:
     names = sorted(set(methods))
     found = {name: KNOWN[name] for name in names if name in KNOWN}
     by_k = sorted((k, name) for name in names if (k := k_of(name)) is not None)
-    for place, (_, name) in enumerate(by_k):
+    for place, (_, name) in enumerate(by_k if len(by_k) > 1 else []):  # one alone is a method like others
         found[name] = Look(BY_K[place % len(BY_K)], "osD^vP"[place % 6], "ours")
     for pool, mine in ((VARIANTS, True), (FREE, False)):
         others = [name for name in names if name not in found and name.startswith(OURS) is mine]

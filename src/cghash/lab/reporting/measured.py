@@ -1,4 +1,4 @@
-"""Raw results, by what they are of: values over splits, means and deviations, ranks."""
+"""Raw results, by what they are of: values over splits, means and deviations."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...exceptions import InvalidInputError
+from .asked import asked_alike
 
-__all__ = ["CRITERIA", "Criterion", "Measured", "Spread", "paired"]
+__all__ = ["CRITERIA", "Criterion", "Measured", "Spread", "on_common_splits", "paired"]
 
 Result = dict[str, Any]
 EUCLIDEAN = "Euclidean"  # the vectors themselves: a reference, never ranked among codes
@@ -23,6 +24,8 @@ TITLES = {"isolet": "ISOLET", "scene15": "SCENE-15", "mnist": "MNIST", "labelme"
     "cifar10": "CIFAR-10",
     "digits": "Digits",
 }
+PROTOCOLS = {"seen": "seen classes", "unseen": "unseen classes", "heldout": "items not trained on"}
+USUAL = {"top": 50, "k": 3}  # in cells that do not say
 _OF_K = re.compile(r"(?:^|\s)K\s*=\s*(\d+)$")
 
 
@@ -33,7 +36,7 @@ class Criterion:
     key: str
     larger_is_better: bool
 
-    def title(self, top: int, k: int) -> str:
+    def title(self, top: str, k: str) -> str:
         return {"map": "mAP", "top": f"top-{top}", "knn_error": f"{k}-NN error"}[self.key]
 
     def better(self, a: float, b: float) -> bool:
@@ -54,7 +57,7 @@ class Spread:
     Examples
     --------
     >>> str(Spread.of([1.0, 2.0, 3.0])), str(Spread.of([0.5])), str(Spread.of([]))
-    ('2.000 ± 1.000', '0.500 ± –', '–')
+    ('2.000 ± 1.000', '0.500', '–')
     """
 
     mean: float
@@ -73,8 +76,24 @@ class Spread:
     def text(self, digits: int) -> str:
         if not self.n:
             return "–"
-        deviation = f"{self.deviation:.{digits}f}" if self.n > 1 else "–"
-        return f"{self.mean:.{digits}f} ± {deviation}".replace("-", "−")
+        deviation = f" ± {self.deviation:.{digits}f}" if self.n > 1 else ""
+        return f"{self.mean:.{digits}f}{deviation}".replace("-", "−")
+
+
+def on_common_splits(values: dict[str, dict[int, float]]) -> dict[str, dict[int, float]]:
+    """The values of each method on the splits that all of them have; all values where there is no such split.
+
+    Examples
+    --------
+    >>> on_common_splits({"A": {0: 0.5, 1: 0.75}, "B": {1: 0.25}})
+    {'A': {1: 0.75}, 'B': {1: 0.25}}
+    >>> on_common_splits({"A": {0: 0.5}, "B": {1: 0.25}})
+    {'A': {0: 0.5}, 'B': {1: 0.25}}
+    """
+    common = set.intersection(*map(set, values.values())) if values else set()
+    if not common:
+        return values
+    return {method: {s: v for s, v in found.items() if s in common} for method, found in values.items()}
 
 
 def paired(criterion: Criterion, ours: dict[int, float], theirs: dict[int, float]) -> tuple[Spread, int]:
@@ -103,7 +122,7 @@ def k_of(method: str) -> int | None:
 
 
 class Measured:
-    """All results of a report. Where a cell comes twice, the later one stands.
+    """All results of a report. Where a cell comes twice, the later one stands; cells asked for differently do not mix.
 
     Parameters
     ----------
@@ -120,15 +139,21 @@ class Measured:
     def __init__(self, results: Sequence[Result]) -> None:
         if not results:
             raise InvalidInputError("results must hold a cell or more, got none")
-        cells = {_key(result): result for result in results}
-        self.n_twice = len(results) - len(cells)
+        for result in results:
+            _key(result)  # names what is wrong
+        kept, self.left_out = asked_alike(results)
+        cells = {_key(result): result for result in kept}
+        self.n_twice = len(kept) - len(cells)
         self.cells = [cells[key] for key in sorted(cells)]
         self.good = [cell for cell in self.cells if cell["status"] == "ok" and "criteria" in cell]
         self.failed = [cell for cell in self.cells if cell["status"] != "ok"]
         self._groups: dict[tuple[str, str, str, int], list[Result]] = defaultdict(list)
         self._bits: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+        self._asked: dict[tuple[str, str, str], set[int]] = defaultdict(set)
         for cell in self.good:
             of = cell["dataset"], cell["protocol"], cell["method"]
+            for size, usual in USUAL.items():
+                self._asked[*of[:2], size].add(int(cell.get(size, usual)))
             self._groups[*of, cell["bits"]].append(cell)
             self._bits[of].add(cell["bits"])
 
@@ -136,31 +161,38 @@ class Measured:
     def protocols(self) -> list[str]:
         return sorted({cell["protocol"] for cell in self.good})
 
-    @property
-    def top(self) -> int:
-        return max((int(cell.get("top", 50)) for cell in self.good), default=50)
+    def size(self, name: str, dataset: str | None = None, protocol: str | None = None) -> str:
+        """How many nearest items are looked at ("top") or vote ("k"); all such numbers where data sets differ."""
+        found = {
+            n
+            for (d, p, s), sizes in self._asked.items()
+            for n in sizes
+            if s == name and _among(dataset, protocol, d, p)
+        }
+        return "/".join(map(str, sorted(found or {USUAL[name]})))
 
-    @property
-    def k(self) -> int:
-        return max((int(cell.get("k", 3)) for cell in self.good), default=3)
-
-    def title(self, criterion: str) -> str:
-        return CRITERIA[criterion].title(self.top, self.k)
+    def title(self, criterion: str, dataset: str | None = None, protocol: str | None = None) -> str:
+        return CRITERIA[criterion].title(self.size("top", dataset, protocol), self.size("k", dataset, protocol))
 
     def datasets(self, protocol: str | None = None) -> list[str]:
         """The paper's data sets in its order, then the others by name."""
         names = {cell["dataset"] for cell in self.good if protocol in (None, cell["protocol"])}
         return sorted(names, key=lambda name: (PAPER_SETS.index(name) if name in PAPER_SETS else 9, name))
 
+    def main_protocol(self, dataset: str) -> str:
+        """Under which codes and vectors are compared: items that nothing was trained on, where there are some."""
+        return next(p for p in ("heldout", "seen", *self.protocols) if dataset in self.datasets(p))
+
     def methods(self, dataset: str | None = None, protocol: str | None = None) -> list[str]:
         """Names of the methods with codes, and of the reference; not those that differ in K alone."""
-        return [name for name in self._methods(dataset, protocol) if k_of(name) is None]
+        pairs = {(d, p) for d, p, _ in self._bits if _among(dataset, protocol, d, p)}
+        return sorted({m for pair in pairs for m in set(self._methods(*pair)) - set(self.methods_of_k(*pair))})
 
     def codes(self, dataset: str, protocol: str) -> list[str]:
         return [name for name in self.methods(dataset, protocol) if name != EUCLIDEAN]
 
     def methods_of_k(self, dataset: str, protocol: str) -> list[str]:
-        """The methods that differ in K, by K; none where there is only one."""
+        """The methods that differ in K, by K; none where there is only one K."""
         found = [(k, name) for name in self._methods(dataset, protocol) if (k := k_of(name)) is not None]
         return [name for _, name in sorted(found)] if len({k for k, _ in found}) > 1 else []
 
@@ -180,7 +212,7 @@ class Measured:
         return self._groups.get((dataset, protocol, method, bits), [])
 
     def values(self, dataset: str, protocol: str, method: str, bits: int, criterion: str) -> dict[int, float]:
-        """Split → value, where there is one: items of several labels have no classification error."""
+        """Split → value, where there is one: not every cell has every criterion."""
         cells = self.of(dataset, protocol, method, bits)
         found = {int(cell["split"]): number(cell["criteria"].get(criterion)) for cell in cells}
         return {split: value for split, value in found.items() if math.isfinite(value)}
@@ -194,8 +226,18 @@ class Measured:
         found = [(m, self.spread(dataset, protocol, method, m, criterion)) for m in bits]
         return [(m, spread) for m, spread in found if spread.n]
 
-    def _methods(self, dataset: str | None, protocol: str | None) -> list[str]:
-        return sorted({m for d, p, m in self._bits if dataset in (None, d) and protocol in (None, p)})
+    def splits(self, dataset: str, protocol: str, bits: int) -> dict[str, list[int]]:
+        """Method with codes → its splits."""
+        found = {m: self.of(dataset, protocol, m, bits) for m in self.codes(dataset, protocol)}
+        return {m: sorted(int(cell["split"]) for cell in cells) for m, cells in found.items() if cells}
+
+    def _methods(self, dataset: str, protocol: str) -> list[str]:
+        return sorted({m for d, p, m in self._bits if (d, p) == (dataset, protocol)})
+
+
+def _among(dataset: str | None, protocol: str | None, d: str, p: str) -> bool:
+    """Whether a data set and protocol are the wanted ones; None: all are."""
+    return dataset in (None, d) and protocol in (None, p)
 
 
 def number(value: Any) -> float:
@@ -206,6 +248,17 @@ def number(value: Any) -> float:
 def title_of(dataset: str) -> str:
     """A data set's name as the paper writes it."""
     return TITLES.get(dataset, dataset)
+
+
+def title_of_protocol(protocol: str) -> str:
+    """What the items are that are searched, and the queries.
+
+    Examples
+    --------
+    >>> title_of_protocol("heldout"), title_of_protocol("mine")
+    ('items not trained on', 'mine')
+    """
+    return PROTOCOLS.get(protocol, protocol)
 
 
 def _key(result: Result) -> tuple[str, str, str, int, int]:

@@ -54,7 +54,8 @@ def write_report(results: Sequence[Result], folder: str | os.PathLike[str], titl
 
 def _page(measured: Measured, plots: Plots, title: str) -> str:
     of_paper = any(dataset in PAPER_SETS for dataset in measured.datasets())
-    first = [paper_and_here(measured), plots.seen(), ranks_section(measured), plots.unseen(), plots.different_k()]
+    first = [paper_and_here(measured), plots.seen(), plots.heldout(), ranks_section(measured), plots.unseen()]
+    first.append(plots.different_k())
     sections = [
         *([*first, plots.bytes()] if of_paper else [plots.bytes(), *first]),
         examples_section(measured),

@@ -9,7 +9,7 @@ from .comparisons import quality_over_bytes, seen_and_unseen
 from .gallery import Gallery
 from .html import paragraph, section
 from .looks import Look
-from .measured import EUCLIDEAN, Measured, title_of
+from .measured import EUCLIDEAN, Measured, title_of, title_of_protocol
 from .tables import quality_table
 
 __all__ = ["Plots"]
@@ -26,6 +26,15 @@ class Plots:
     def seen(self) -> str:
         """The paper's three plots and a table for each data set."""
         return section("data-sets", "Data set by data set", self._words(), *self._all_sets("seen"))
+
+    def heldout(self) -> str:
+        """The same plots where the database was not trained on either."""
+        words = paragraph(
+            "Here neither queries nor database were among the training items, while their classes were: what codes "
+            "are worth for items that come later."
+        )
+        parts = self._all_sets("heldout")
+        return section("heldout", "Items not trained on", words if parts else "", *parts)
 
     def unseen(self) -> str:
         """How the order changes on classes that no method learned from, and the same plots for them."""
@@ -49,18 +58,18 @@ class Plots:
                 methods = self.measured.methods_of_k(dataset, protocol)
                 if methods:
                     drawn = self._three(self._chart(dataset, protocol, methods), f"{dataset} {protocol} K")
-                    heading = f"<h3>{escape(f'{title_of(dataset)}, {protocol} classes')}</h3>"
+                    heading = f"<h3>{escape(_titled(dataset, protocol))}</h3>"
                     parts.append(f'{heading}\n<div class="figures">\n{drawn}\n</div>')
         words = "CGHash with triplets of K near and K far neighbours of each training item."
         return section("different-k", "More neighbours to learn from", paragraph(words) if parts else "", *parts)
 
     def bytes(self) -> str:
         """Quality over bytes, where the vectors themselves are there to compare with."""
-        protocol = self.measured.protocols[0] if self.measured.protocols else "seen"
-        sets = [d for d in self.measured.datasets(protocol) if EUCLIDEAN in self.measured.methods(d, protocol)]
+        protocols = {d: self.measured.main_protocol(d) for d in self.measured.datasets()}
+        sets = [d for d, protocol in protocols.items() if EUCLIDEAN in self.measured.methods(d, protocol)]
         if EMBEDDINGS in sets:
             sets = [EMBEDDINGS]
-        drawn = [self._bytes(dataset, protocol, alone=len(sets) == 1) for dataset in sets]
+        drawn = [self._bytes(dataset, protocols[dataset], alone=len(sets) == 1) for dataset in sets]
         body = "\n".join(part for part in drawn if part)
         if not body:
             return ""
@@ -85,7 +94,7 @@ class Plots:
         )
 
     def _three(self, chart: Chart, name: str) -> str:
-        title = title_of(chart.dataset)
+        title, where = title_of(chart.dataset), (chart.dataset, chart.protocol)
         parts = [
             self.gallery.add(
                 f"{name} precision recall",
@@ -95,8 +104,8 @@ class Plots:
             )
         ]
         for key, words in (
-            ("top", f"{title}: right among the {self.measured.top} nearest"),
-            ("knn_error", f"{title}: error of the vote of the {self.measured.k} nearest"),
+            ("top", f"{title}: right among the {self.measured.size('top', *where)} nearest"),
+            ("knn_error", f"{title}: error of the vote of the {self.measured.size('k', *where)} nearest"),
         ):
             better = "Higher is better." if key == "top" else "Lower is better."
             parts.append(self.gallery.add(f"{name} {key}", against_bits(chart, key), words, better))
@@ -109,7 +118,7 @@ class Plots:
 
     def _bytes(self, dataset: str, protocol: str, *, alone: bool) -> str:
         name = "quality over bytes" if alone else f"quality over bytes {dataset}"
-        title = f"{title_of(dataset)}, {protocol} classes"
+        title = _titled(dataset, protocol)
         words = "Dashed: the vectors themselves, as floats."
         return self.gallery.add(name, quality_over_bytes(self._chart(dataset, protocol)), title, words)
 
@@ -131,3 +140,7 @@ class Plots:
             "dotted underlines mark those whose difference from the best, split by split, is within one deviation. "
             "Methods of the paper have solid lines and full marks, later ones dashed lines and hollow marks.",
         )
+
+
+def _titled(dataset: str, protocol: str) -> str:
+    return f"{title_of(dataset)}, {title_of_protocol(protocol)}"

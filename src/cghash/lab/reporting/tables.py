@@ -16,7 +16,7 @@ __all__ = ["cells_csv", "markdown_table", "quality_table", "summary_csv"]
 PLAIN = ("dataset", "protocol", "split", "method", "bits", "status", "n_bits", "bytes")
 SCORES = ("map", "top", "knn_error", "ndcg", "recall")
 COSTS = ("seconds_fit", "seconds_choice", "seconds_encode", "peak_mb")
-SIZES = ("n_train", "n_database", "n_queries", "n_features", "commit", "error")
+SIZES = ("n_train", "n_database", "n_queries", "n_features", "commit", "code", "error")
 
 
 def cells_csv(measured: Measured) -> str:
@@ -44,7 +44,7 @@ def markdown_table(results: Sequence[Result], protocol: str = "seen") -> str:
     Parameters
     ----------
     results : what `read_results` gives
-    protocol : "seen" or "unseen" classes
+    protocol : "seen" or "unseen" classes, or items "heldout" from training
 
     Returns
     -------
@@ -57,10 +57,10 @@ def markdown_table(results: Sequence[Result], protocol: str = "seen") -> str:
     >>> print(markdown_table([cell | {"method": "LSH", "criteria": found}]))
     | data set | method | bits | mAP | top-50 | 3-NN error |
     |---|---|--:|--:|--:|--:|
-    | USPS | LSH | 8 | **0.500 ± –** | **0.750 ± –** | **0.125 ± –** |
+    | USPS | LSH | 8 | **0.500** | **0.750** | **0.125** |
     """
     measured = Measured(results)
-    heads = ["data set", "method", "bits", *(measured.title(key) for key in CRITERIA)]
+    heads = ["data set", "method", "bits", *(measured.title(key, protocol=protocol) for key in CRITERIA)]
     lines = ["| " + " | ".join(heads) + " |", "|---|---|--:" + "|--:" * len(CRITERIA) + "|"]
     for dataset in measured.datasets(protocol):
         bits = measured.longest(dataset, protocol)
@@ -81,7 +81,7 @@ def quality_table(measured: Measured, dataset: str, protocol: str) -> str:
         [_named(method), *(_valued(measured, dataset, protocol, bits, key, method, best[key]) for key in CRITERIA)]
         for method in by_map(measured, dataset, protocol, bits)
     ]
-    heads = (f"{bits} bits", *(measured.title(key) for key in CRITERIA))
+    heads = (f"{bits} bits", *(measured.title(key, dataset, protocol) for key in CRITERIA))
     return table(heads, rows, f"{title_of(dataset)}: criteria with {bits} bits")
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from html import escape
 
-from .claims import AGREES, DISAGREES, Claim, Contest, claims, contests, counted
+from .claims import AGREES, DISAGREES, ELEVEN, TOLD, Claim, Contest, claims, contests, counted
 from .html import Cell, details, listed, paragraph, section, table
-from .looks import OURS, TUNED
-from .measured import CRITERIA, PAPER_SETS, Measured, title_of
-from .ranks import Rank, Rankings
+from .looks import OURS, PAPER_TEN, TUNED
+from .measured import CRITERIA, PAPER_SETS, Measured, title_of, title_of_protocol
+from .ranks import Rankings
 from .tables import cost_table
 
 __all__ = ["cells_section", "costs_section", "opening", "paper_and_here", "ranks_section"]
@@ -37,7 +36,7 @@ def _counted(name: str, n: int) -> str:
 
 def paper_and_here(measured: Measured) -> str:
     """The paper's claims, each with what these results show."""
-    if OURS not in measured.methods():
+    if OURS not in measured.methods() or not counted(measured):
         return ""
     missing = [title_of(dataset) for dataset in PAPER_SETS if dataset not in measured.datasets()]
     sets = ", ".join(title_of(dataset) for dataset in counted(measured))
@@ -66,28 +65,47 @@ def _claim(claim: Claim) -> str:
 
 
 def _contests(measured: Measured, ours: str) -> str:
-    """CGHash, or a variant, and the best of the ten with the longest codes."""
+    """CGHash, or a variant, with the longest codes: beside the best of the ten, and of the ten and ITQ-CCA."""
+    rivals = {"the ten": PAPER_TEN} | (
+        {f"the ten and {TOLD}": ELEVEN} if TOLD in measured.methods(protocol="seen") else {}
+    )
     found = [
-        contest
+        (contest, name)
         for key in CRITERIA
-        for contest in contests(measured, key, ours=ours)
+        for name, methods in rivals.items()
+        for contest in contests(measured, key, ours, methods)
         if contest.bits == measured.longest(contest.dataset, "seen")
     ]
     if not found:
         return ""
-    found.sort(key=lambda contest: measured.datasets().index(contest.dataset))
-    heads = ("data set", "criterion", ours, "best of the ten", "", "better by", "splits ahead", "within one deviation")
-    rows = [_contest(contest, measured.title(contest.criterion)) for contest in found]
+    found.sort(key=lambda pair: measured.datasets().index(pair[0].dataset))
+    heads = (
+        "data set",
+        "criterion",
+        ours,
+        "rivals",
+        "their best",
+        "",
+        "better by",
+        "splits ahead",
+        "within one deviation",
+    )
+    rows = [
+        _contest(contest, name, measured.title(contest.criterion, contest.dataset, "seen")) for contest, name in found
+    ]
     heading = f"<h3>{ours} and the best of the ten, longest codes</h3>"
-    note = "Better by: mean ± deviation of the differences split by split; negative where it is behind."
+    note = (
+        "On the splits that both have. Their best: the one that it is least ahead of. Better by: mean ± deviation of "
+        "the differences split by split; negative where it is behind."
+    )
     return f"{heading}\n{table(heads, rows, f'{ours} and the best of the ten')}\n{paragraph(note, 'note')}"
 
 
-def _contest(contest: Contest, title: str) -> list[str | Cell]:
+def _contest(contest: Contest, rivals: str, title: str) -> list[str | Cell]:
     ours, theirs = (Cell(str(contest.ours), "best" if contest.won else ""), str(contest.theirs))
     ahead = f"{contest.n_ahead} of {contest.gain.n}"
     close = "–" if contest.gain.n < 2 else "yes" if contest.close else "no"
-    return [title_of(contest.dataset), title, ours, contest.best, theirs, str(contest.gain), ahead, close]
+    return [title_of(contest.dataset), title, ours, rivals, contest.best, theirs, str(contest.gain), ahead, close]
 
 
 def ranks_section(measured: Measured) -> str:
@@ -95,42 +113,39 @@ def ranks_section(measured: Measured) -> str:
     rankings = Rankings(measured)
     if not rankings.ranks:
         return ""
-    columns = {"all": rankings.average()}
-    if len(measured.protocols) > 1:
-        columns |= {p: rankings.average(_of("protocol", p)) for p in measured.protocols}
-    columns |= {measured.title(key): rankings.average(_of("criterion", key)) for key in CRITERIA}
     rows: list[list[str | Cell]] = [
         [
-            Cell(method, "ours" if method.startswith(OURS) else ""),
-            *(_rank(means, method) for means in columns.values()),
-            f"{rankings.count(method)} of {rankings.n_tables}",
+            Cell(row.method, "ours" if row.method.startswith(OURS) else ""),
+            *(Cell(text, "best" if best else "") for text, best in row.averages),
+            row.rankings,
         ]
-        for method in rankings.order()
+        for row in rankings.rows()
     ]
-    words = (
-        "The mean of a method's places over data sets and criteria (mAP and top: larger is better; error: smaller), "
-        f"with the longest codes. 1 is the best; equal values share their places. There are {rankings.n_tables} "
-        "rankings; methods that do not stand in all of them come last, since their means are over others."
-    )
-    heads = ("method", *columns, "rankings")
-    return section("ranks", "Average ranks", paragraph(words), table(heads, rows, "Average ranks"))
+    heads = ("method", *rankings.columns(), "rankings")
+    parts = paragraph(rankings.words()), table(heads, rows, "Average ranks"), _uneven(measured)
+    return section("ranks", "Average ranks", *parts)
 
 
-def _of(field: str, value: str) -> Callable[[Rank], bool]:
-    return lambda rank: getattr(rank, field) == value
-
-
-def _rank(means: dict[str, float], method: str) -> Cell:
-    if method not in means:
-        return Cell("–")
-    return Cell(f"{means[method]:.2f}", "best" if means[method] == min(means.values()) else "")
+def _uneven(measured: Measured) -> str:
+    """Where methods have different splits: how many each has with the longest codes, and how many all have."""
+    lines = []
+    for protocol in measured.protocols:
+        for dataset in measured.datasets(protocol):
+            splits = measured.splits(dataset, protocol, measured.longest(dataset, protocol))
+            if len(set(map(tuple, splits.values()))) > 1:
+                common = len(set.intersection(*map(set, splits.values())))
+                numbers = ", ".join(f"{method} {len(found)}" for method, found in sorted(splits.items()))
+                where = f"{title_of(dataset)}, {title_of_protocol(protocol)}"
+                lines.append(f"{where}: {common or 'no'} splits in common, of {numbers}.")
+    words = "Here methods have different splits; where none is common, each is ranked by its own:"
+    return f"{paragraph(words)}\n{listed(lines)}" if lines else ""
 
 
 def costs_section(measured: Measured) -> str:
     """Time, bytes and memory, a table a data set."""
     parts = []
     for dataset in measured.datasets():
-        protocol = next(p for p in measured.protocols if dataset in measured.datasets(p))
+        protocol = measured.main_protocol(dataset)
         parts.append(f"<div><h3>{escape(title_of(dataset))}</h3>\n{cost_table(measured, dataset, protocol)}</div>")
     words = (
         "Means over splits with the longest codes. Fit: one fit, which gives all shorter codes too where codes have "
@@ -151,8 +166,33 @@ def cells_section(measured: Measured) -> str:
     words += f"; {left} are not in the results." if left > 0 else "."
     if measured.n_twice:
         words += f" {measured.n_twice} came twice; the later ones stand."
+    words += _left_out(measured) + _sources(measured)
     files = '<p>Tables: <a href="summary.csv">summary.csv</a>, <a href="cells.csv">cells.csv</a>.</p>'
     return section("cells", "Cells", paragraph(words), _failures(measured), _circumstances(measured), files)
+
+
+def _left_out(measured: Measured) -> str:
+    """How many cells may not be averaged with the others of their method, and whose they are."""
+    if not measured.left_out:
+        return ""
+    whose = "; ".join(
+        f"{n} of {method} on {title_of(dataset)}, {title_of_protocol(protocol)}"
+        for (dataset, protocol, method), n in sorted(measured.left_out.items())
+    )
+    return (
+        f" {measured.left_out.total()} were left out, since they were asked for differently (other settings) than "
+        f"most cells of the same method, and no mean may be over both: {whose}."
+    )
+
+
+def _sources(measured: Measured) -> str:
+    """Whether the cells are of several commits or several states of the sources, and of which."""
+    said = ""
+    for key, name in {"commit": "commits", "code": "states of the sources (digests)"}.items():
+        found = sorted({str(cell[key]) for cell in measured.cells if cell.get(key)})
+        if len(found) > 1:
+            said += f" They are of {len(found)} {name}: {', '.join(found)}."
+    return said
 
 
 def _expected(measured: Measured) -> int:
@@ -181,7 +221,7 @@ def _failures(measured: Measured) -> str:
 def _circumstances(measured: Measured) -> str:
     facts: dict[str, set[str]] = defaultdict(set)
     for cell in measured.cells:
-        for key in ("commit", "cpu", "cores", "command"):
+        for key in ("commit", "code", "cpu", "cores"):
             if cell.get(key) is not None:
                 facts[key].add(str(cell[key]))
         for package, version in (cell.get("versions") or {}).items():
