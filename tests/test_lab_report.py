@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from cghash.exceptions import InvalidInputError
 from cghash.lab.pixels import png
 from cghash.lab.reporting import markdown_table, write_report
-from cghash.lab.reporting.claims import AGREES, DISAGREES, UNMEASURED, claims, contests
+from cghash.lab.reporting.claims import AGREES, DISAGREES, UNMEASURED, claims
+from cghash.lab.reporting.contests import contests
 from cghash.lab.reporting.examples import examples_section
 from cghash.lab.reporting.gallery import file_name
 from cghash.lab.reporting.labels import spread_out

@@ -3,6 +3,7 @@
 asked.py     cells that were asked for alike
 measured.py  values by what they are of; means and deviations over splits
 ranks.py     average ranks over data sets and criteria
+contests.py  CGHash and the best of its rivals
 claims.py    what the paper claims, and what the results show
 looks.py     the colour, mark and line of each method
 labels.py    labels beside a plot, at the heights of the lines' ends

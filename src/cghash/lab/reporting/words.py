@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from html import escape
 
-from .claims import AGREES, DISAGREES, ELEVEN, TOLD, Claim, Contest, claims, contests, counted
+from .claims import AGREES, DISAGREES, Claim, claims
+from .contests import ELEVEN, TOLD, Contest, at_longest, counted
 from .html import Cell, details, listed, paragraph, section, table
 from .looks import OURS, PAPER_TEN, TUNED
 from .measured import CRITERIA, PAPER_SETS, Measured, title_of, title_of_protocol
@@ -73,8 +74,7 @@ def _contests(measured: Measured, ours: str) -> str:
         (contest, name)
         for key in CRITERIA
         for name, methods in rivals.items()
-        for contest in contests(measured, key, ours, methods)
-        if contest.bits == measured.longest(contest.dataset, "seen")
+        for contest in at_longest(measured, key, ours, methods)
     ]
     if not found:
         return ""
