@@ -205,7 +205,7 @@ def test_methods_are_ranked_on_the_splits_that_all_have():
     results = [cell("A", split=0, quality=0.5), cell("A", split=1, quality=0.9), cell("B", split=0, quality=0.6)]
     measured = Measured(results)
     assert Rankings(measured).average() == {"B": 1.0, "A": 2.0}
-    assert "ISOLET, seen classes: 1 splits in common, of A 2, B 1." in ranks_section(measured)
+    assert "ISOLET, seen classes: 1 split in common, of A 2, B 1." in ranks_section(measured)
     assert "different splits" not in ranks_section(Measured(grid({"A": 0.5, "B": 0.6})))
 
 

@@ -136,7 +136,7 @@ def _uneven(measured: Measured) -> str:
                 common = len(set.intersection(*map(set, splits.values())))
                 numbers = ", ".join(f"{method} {len(found)}" for method, found in sorted(splits.items()))
                 where = f"{title_of(dataset)}, {title_of_protocol(protocol)}"
-                lines.append(f"{where}: {common or 'no'} splits in common, of {numbers}.")
+                lines.append(f"{where}: {common or 'no'} {_counted('splits', common)} in common, of {numbers}.")
     words = "Here methods have different splits; where none is common, each is ranked by its own:"
     return f"{paragraph(words)}\n{listed(lines)}" if lines else ""
 
