@@ -114,7 +114,7 @@ def greedy(K: Floats, groups: LabelGroups, n_bits: int, n_iter: int) -> Floats:
         V, T = np.eye(m), V @ T @ V.T
     L = cholesky(spread, lower=True)
     U = solve_triangular(L, V, lower=True)  # (m, g + k): K̄ᵀRK̄ = LUMUᵀLᵀ
-    singles = K.astype(np.float32)  # for the many steps of the search; no worse by mAP, measured
+    singles = K.astype(np.float32)  # for the many steps of the search: mAP moved by 0.007 at most, as by rounding alone
     H, coefficients = np.empty((n, n_bits), order="F"), np.empty((n_bits, m))
     for k in range(n_bits):
         residue = Residue(groups, H[:, :k])
