@@ -108,6 +108,7 @@ def test_an_experiment_like_another_changes_only_what_it_says(mine):
         (MINE.replace("train = 300", 'scaling = "log"'), "scaling of digits must be one of"),
         (MINE.replace('"steep"', '"LSH"'), "names must differ, got LSH, LSH"),
         (MINE.replace("splits = 2", 'protocols = ["other"]'), "protocol must be one of"),
+        ('validation = { criterion = "luck" }' + MINE, "validation.criterion must be one of"),
         ("splits = 2", r"datasets must be one or more tables \[\[datasets\]\]"),
         (MINE.replace("[16, 8]", "8"), "bits must be a list, got 8"),
         (MINE.replace("on = { digits", "on = { digitz"), "steep: on must name data sets, digits, got digitz"),

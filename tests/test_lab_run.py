@@ -120,6 +120,7 @@ def test_choice_takes_the_parameter_that_validates_best_on_training_items_alone(
     plan = experiment(method, bits=(16,), validation=Validation(2, 200))
     values, tried = Choice(method, {}, "seen", plan, 0, 1).best(away, y)
     assert values == {"center": True}
+    assert tried[1]["score"] == pytest.approx((tried[1]["map"] + tried[1]["top"] + 1 - tried[1]["knn_error"]) / 3)
     assert tried[1]["map"] > tried[0]["map"] + 0.1
     found = cells_of(experiment(MethodSpec("LSH", "LSH", search={"center": [True, False]})))
     assert found[8]["parameters"]["center"] == found[8]["chosen"]["center"]

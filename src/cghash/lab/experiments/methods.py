@@ -19,6 +19,7 @@ from .protocol import Split, folds
 __all__ = ["EUCLIDEAN", "NAMES", "Choice", "estimator_of", "has_prefixes", "plain_parameters_of"]
 
 EUCLIDEAN = "Euclidean"  # no codes at all: the vectors themselves, as a reference
+CRITERIA = ("map", "top", "knn_error")  # what parameters are chosen by
 FREE = ("random_state", "n_jobs", "verbose", "checkpoint")  # parameters that do not decide a result here
 NAMES = ("CGHash", *peers.PEERS, EUCLIDEAN)
 
@@ -61,7 +62,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Choice:
-    """Parameters with the largest mean average precision over folds of the training items."""
+    """Parameters that do best over folds of the training items."""
 
     method: MethodSpec
     parameters: Parameters  # those that are given
@@ -71,16 +72,16 @@ class Choice:
     n_jobs: int
 
     def best(self, X: Any, y: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """The chosen values of `search`, and what was measured: each combination with its mean over the folds."""
+        """The chosen values of `search`, and what was measured: each combination with its means over the folds."""
         search = self.method.search
         tried = []
         for values in itertools.product(*search.values()):
             some = dict(zip(search, values, strict=True))
-            tried.append({**some, "map": self._precision({**self.parameters, **some}, X, y)})
-        best = max(tried, key=lambda row: float(row["map"]))
+            tried.append({**some, **self._means({**self.parameters, **some}, X, y)})
+        best = max(tried, key=lambda row: float(row["score"]))
         return {key: best[key] for key in search}, tried
 
-    def _precision(self, parameters: Parameters, X: Any, y: Any) -> float:
+    def _means(self, parameters: Parameters, X: Any, y: Any) -> dict[str, float]:
         how = self.experiment.validation
         n_bits = how.bits or max(self.experiment.bits)
         found = []
@@ -89,13 +90,21 @@ class Choice:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CGHashWarning)
                 model.fit(X[split.train], y[split.train] if self.method.labels else None)
-            found.append(_precision(model, X, split, self.n_jobs))
-        return float(np.mean(found))
+            found.append(self._criteria(model, X, split))
+        means = {name: float(np.mean([row[name] for row in found])) for name in CRITERIA}
+        return means | {"score": _score(means, how.criterion)}
+
+    def _criteria(self, model: Any, X: Any, split: Split) -> dict[str, float]:
+        queries, codes = X[split.queries], model.encode(X[split.database])
+        labels = split.labels[split.queries], split.labels[split.database]
+        sizes = {"top": min(self.experiment.top, len(codes)), "k": min(self.experiment.neighbors, len(codes))}
+        ranked = retrieve_by_distances(
+            lambda rows: model.distances(queries[rows], codes), *labels, **sizes, n_jobs=self.n_jobs
+        )
+        return {name: getattr(ranked, name) for name in CRITERIA}
 
 
-def _precision(model: Any, X: Any, split: Split, n_jobs: int) -> float:
-    queries, codes = X[split.queries], model.encode(X[split.database])
-    labels = split.labels[split.queries], split.labels[split.database]
-    return retrieve_by_distances(
-        lambda rows: model.distances(queries[rows], codes), *labels, top=1, k=1, n_jobs=n_jobs
-    ).map
+def _score(means: dict[str, float], criterion: str) -> float:
+    """What is chosen by, larger is better."""
+    upward = means | {"knn_error": 1.0 - means["knn_error"]}
+    return float(np.mean(list(upward.values()))) if criterion == "all" else upward[criterion]

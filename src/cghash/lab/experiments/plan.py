@@ -49,6 +49,7 @@ class Validation:
     folds: int = 3
     items: int = 2000  # at most so many of them
     bits: int = 0  # 0: the largest number of the experiment
+    criterion: str = "all"  # "map", "top", "knn_error", or "all": the mean of the three, the error from 1
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ... import _validation as check
 from ...exceptions import InvalidInputError
 from ...reading.sources import SUFFIXES
 from ..datasets import DATASETS
-from .methods import EUCLIDEAN, NAMES, estimator_of
+from .methods import CRITERIA, EUCLIDEAN, NAMES, estimator_of
 from .plan import DataSpec, Experiment, MethodSpec, Validation
 
 __all__ = ["built_in", "part_of", "read_experiment", "source_of"]
@@ -165,6 +165,7 @@ def _checked(experiment: Experiment) -> Experiment:
         check.check_whole(getattr(experiment, name), least, name)
     for name, least in (("folds", 2), ("items", 10), ("bits", 0)):
         check.check_whole(getattr(experiment.validation, name), least, f"validation.{name}")
+    check.check_choice(experiment.validation.criterion, ("all", *CRITERIA), "validation.criterion")
     for protocol in experiment.protocols:
         check.check_choice(protocol, PROTOCOLS, "protocol")
     for dataset in experiment.datasets:
