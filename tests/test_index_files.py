@@ -87,6 +87,15 @@ def test_a_saved_index_is_the_same_when_loaded(data, tmp_path):
     assert WeightedHammingIndex.verify(tmp_path / "i")["n_codes"] == len(index)
 
 
+def test_ids_below_those_added_before_are_saved(tmp_path):
+    index = WeightedHammingIndex(8)
+    index.add(np.array([[1], [2]], dtype=np.uint8), [10, 11])
+    index.add(np.array([[3]], dtype=np.uint8), [5])
+    index.save(tmp_path / "index")
+    with WeightedHammingIndex.load(tmp_path / "index") as loaded:
+        assert loaded.search(np.array([3], dtype=np.uint8), 1)[1].tolist() == [5]
+
+
 def test_settings_are_kept(tmp_path):
     index = WeightedHammingIndex(9, prune=False, max_memory=12345)
     index.save(tmp_path / "i")

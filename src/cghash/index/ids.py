@@ -151,7 +151,7 @@ class IdTable:
     def _append_ids(self, ids: Ints, end: int) -> None:
         held = np.arange(self.n) if self._ids is None else self._ids
         last = held[self.n - 1] if self.n else np.iinfo(np.int64).min
-        follows = not ids.size or (ids[0] > last and bool(np.all(ids[1:] > ids[:-1])))
+        follows = not ids.size or bool(ids[0] > last and np.all(ids[1:] > ids[:-1]))
         self._ids = _grown(held, self.n, end)
         self._ids[self.n : end] = ids
         if self._runs is not None:
