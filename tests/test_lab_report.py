@@ -360,6 +360,13 @@ def test_contests_without_a_common_split_are_decided_by_the_means():
     assert (contest.won, contest.gain.n, contest.theirs.mean) == (False, 0, 0.6)
 
 
+def test_methods_of_the_ten_that_were_not_measured_are_named(tmp_path):
+    page = write_report(grid({"CGHash": 0.6, "LSH": 0.3}), tmp_path).read_text()
+    assert "nothing is said of them: SSC, LSI, LCH, SPH, STH, AGH, BRE, SPLH, ITQ." in page
+    page = write_report(grid({"CGHash": 0.6, **TEN}), tmp_path).read_text()
+    assert "nothing is said of them" not in page
+
+
 def test_half_of_the_cases_is_not_most():
     results = grid({"CGHash": 0.6, **TEN}) + grid({"CGHash": 0.1, **TEN}, dataset="usps")
     assert verdicts(results)[1:3] == [DISAGREES, DISAGREES]

@@ -35,7 +35,7 @@ def names(context: click.Context, parameter: click.Parameter, value: tuple[str, 
     "protocols",
     multiple=True,
     callback=names,
-    help="seen: classes of the training items; unseen: others.",
+    help="What is searched. seen: the training items; heldout: others; unseen: other classes.",
 )
 @click.option("--labels", metavar="FILE", help="Labels of items given by their path.")
 @click.option("--label-column", metavar="NAME", help="Column of items given by their path that holds the labels.")

@@ -40,11 +40,13 @@ def paper_and_here(measured: Measured) -> str:
     if OURS not in measured.methods() or not counted(measured):
         return ""
     missing = [title_of(dataset) for dataset in PAPER_SETS if dataset not in measured.datasets()]
+    absent = [method for method in PAPER_TEN if method not in measured.methods()]
     sets = ", ".join(title_of(dataset) for dataset in counted(measured))
     words = (
         f"What the paper says of {OURS} beside its ten competitors (Li, Lin, Shen, van den Hengel, Dick: Learning Hash "
         f"Functions Using Column Generation, ICML 2013), and what these results show. Counted here: {sets or 'none'}. "
-        + (f"Of the paper's six data sets these are not in the results: {', '.join(missing)}." if missing else "")
+        + (f"Of the paper's six data sets these are not in the results: {', '.join(missing)}. " if missing else "")
+        + (f"Of its ten methods these are not, so nothing is said of them: {', '.join(absent)}." if absent else "")
     )
     cards = "\n".join(_claim(claim) for claim in claims(measured))
     tables = [_contests(measured, ours) for ours in (OURS, TUNED)]
