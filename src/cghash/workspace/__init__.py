@@ -1,0 +1,28 @@
+"""The workspace of a curator: items, vectors, answers, models, in one folder.
+
+| module           | what it does                                                                      |
+|------------------|-----------------------------------------------------------------------------------|
+| `folder`         | `Workspace`: the folder, opened                                                   |
+| `making`         | `create_workspace`: a new folder, whole or not at all                             |
+| `tables`         | items in .csv, .tsv, .jsonl, .parquet, .npy and .npz files                        |
+| `picture_folder` | a folder of pictures as such a table                                              |
+| `importing`      | which column is what, and the items one after another                             |
+| `items`          | `ItemTable`: the items, read from any number of threads                           |
+| `item_writer`    | the same, written as they come                                                    |
+| `filters`        | `colour=red`, `year>=1990`, `title~sea`                                           |
+| `pictures`       | pictures decoded with care                                                        |
+| `embedding`      | vectors of pictures and texts, also of those that are searched for                |
+| `tfidf`          | vectors of texts from the words in them                                           |
+| `vectors`        | the vectors of a new workspace, given or computed                                 |
+| `demo`           | `demo_workspace`: handwritten digits                                              |
+| `database`       | SQLite or PostgreSQL, behind the same calls                                       |
+| `records`        | answers, model versions and jobs                                                  |
+| `versions`       | models and their indexes; searching them                                          |
+"""
+
+from __future__ import annotations
+
+from .folder import Workspace
+from .making import create_workspace
+
+__all__ = ["Workspace", "create_workspace"]

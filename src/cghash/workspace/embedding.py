@@ -1,0 +1,173 @@
+"""Vectors of items, and of what is searched for: each way to embed also embeds a query."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import FormatError, InvalidInputError, MissingDependencyError
+from .pictures import DIGIT, Picture, digit_of, grey_of
+
+__all__ = ["Digits", "Embedder", "Gist", "Given", "Sentences", "open_embedder"]
+
+Vectors = NDArray[np.float32]  # (n, d)
+Vector = NDArray[np.float32]  # (d,)
+
+
+class Embedder:
+    """Turns a text or a picture into a vector (d,) of the workspace's kind; the base can neither.
+
+    >>> Given(3).takes_text
+    False
+    """
+
+    source: ClassVar[str]
+    takes_text: ClassVar[bool] = False
+    takes_image: ClassVar[bool] = False
+    words: ClassVar[str]  # what the vectors are, for messages
+    dimension: int
+
+    def about(self) -> dict[str, Any]:
+        """What workspace.json says of the vectors."""
+        return {"source": self.source}
+
+    def text(self, text: str) -> Vector:
+        """The vector of a text."""
+        raise InvalidInputError(f"query must be {self._wanted()}: the vectors here are {self.words}; got a text")
+
+    def image(self, data: bytes) -> Vector:
+        """The vector of a picture, from the bytes of its file."""
+        raise InvalidInputError(f"query must be {self._wanted()}: the vectors here are {self.words}; got a picture")
+
+    def _wanted(self) -> str:
+        more = ", a text" * self.takes_text + ", a picture" * self.takes_image
+        return f"an item{more} or a vector"
+
+
+class Given(Embedder):
+    """Vectors that the user gave: how they were made is not known here."""
+
+    source = "given"
+    words = "given, and how they were made is not known"
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+
+
+class _Pictures(Embedder):
+    takes_image = True
+
+    def image(self, data: bytes) -> Vector:
+        vector: Vector = self.images([data])[0]
+        return vector
+
+    def images(self, pictures: Sequence[Picture], n_jobs: int | None = None) -> Vectors:
+        """The vectors of pictures (n, d)."""
+        raise NotImplementedError
+
+
+class Gist(_Pictures):
+    """GIST features of pictures (n, 512), by the laboratory's extractor."""
+
+    source = "gist"
+    words = "GIST features of pictures"
+    dimension = 512
+
+    def __init__(self, size: int = 128) -> None:
+        self.size = size
+
+    def about(self) -> dict[str, Any]:
+        return {"source": self.source, "size": self.size}
+
+    def images(self, pictures: Sequence[Picture], n_jobs: int | None = None) -> Vectors:
+        from ..lab.features.gist import gist
+        from ..lab.features.parallel import each
+
+        return gist(list(each(grey_of, pictures, n_jobs)), size=self.size, n_jobs=n_jobs)
+
+
+class Digits(_Pictures):
+    """Pictures of one digit as 8 × 8 grey levels of 0 to 16, as scikit-learn's are."""
+
+    source = "digits"
+    words = "the 8 × 8 grey levels of one digit"
+    dimension = DIGIT * DIGIT
+
+    def images(self, pictures: Sequence[Picture], n_jobs: int | None = None) -> Vectors:
+        from ..lab.features.parallel import each
+
+        def digit(picture: Picture) -> Vector:
+            return digit_of(grey_of(picture))
+
+        return np.stack(list(each(digit, pictures, n_jobs)))
+
+
+class Sentences(Embedder):
+    """Embeddings of texts by a model of the optional package sentence_transformers.
+
+    Parameters
+    ----------
+    model : name of the model, or the folder that holds it
+    """
+
+    source = "sentences"
+    words = "sentence embeddings of texts"
+    takes_text = True
+
+    def __init__(self, model: str = "all-MiniLM-L6-v2") -> None:
+        self.model = model
+        self._transformer: Any = None
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        return int(self.texts([""]).shape[1])
+
+    def about(self) -> dict[str, Any]:
+        return {"source": self.source, "model": self.model}
+
+    def text(self, text: str) -> Vector:
+        vector: Vector = self.texts([text])[0]
+        return vector
+
+    def texts(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of texts (n, d), each of length 1."""
+        if self._transformer is None:
+            self.check()
+            self._transformer = importlib.import_module("sentence_transformers").SentenceTransformer(self.model)
+        found = self._transformer.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
+        return np.asarray(found, dtype=np.float32)
+
+    def check(self) -> None:
+        """Refuse where the package is missing."""
+        if importlib.util.find_spec("sentence_transformers") is None:
+            raise MissingDependencyError("sentence embeddings need the package: pip install sentence-transformers")
+
+
+def open_embedder(path: str | os.PathLike[str], about: dict[str, Any], dimension: int) -> Embedder:
+    """The embedder of a workspace.
+
+    Parameters
+    ----------
+    path : DIR/embedder.cghash, which is there where words were counted
+    about : what workspace.json says of the vectors
+    dimension : d
+    """
+    from .tfidf import Tfidf
+
+    ways: dict[str, Callable[[], Embedder]] = {
+        Given.source: lambda: Given(dimension),
+        Gist.source: lambda: Gist(int(about["size"])),
+        Digits.source: Digits,
+        Sentences.source: lambda: Sentences(str(about["model"])),
+        Tfidf.source: lambda: Tfidf.load(path),
+    }
+    way = ways.get(str(about.get("source")))
+    if way is None:
+        raise FormatError(f"the vectors' source must be one of {sorted(ways)}, got {about.get('source')!r}")
+    return way()

@@ -1,0 +1,167 @@
+"""The workspace: one folder with items, vectors, models and what people answered.
+
+DIR/workspace.json   what the workspace is; written last: without it there is none
+DIR/items.sqlite     the items; never changed
+DIR/items/           their pictures
+DIR/vectors.npy      their vectors (n, d), float32
+DIR/embedder.cghash  the words of a collection of texts, where they make the vectors
+DIR/models/          model versions, and DIR/indexes/ the index of each
+DIR/answers.sqlite   answers, versions and jobs, unless a database is named
+DIR/thumbnails/, DIR/checkpoints/   may be deleted at any time
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import FormatError, InvalidInputError
+from .embedding import Embedder, open_embedder
+from .items import ItemTable
+
+if TYPE_CHECKING:
+    from .records import Records
+
+__all__ = ["Workspace"]
+
+FORMAT, VERSION = "cghash-workspace", 1
+KINDS = ("images", "texts", "vectors")
+WORKSPACE, ITEMS, PICTURES, VECTORS = "workspace.json", "items.sqlite", "items", "vectors.npy"
+EMBEDDER, ANSWERS = "embedder.cghash", "answers.sqlite"
+DATABASE = "CGHASH_DATABASE"  # an environment variable
+
+
+class Workspace:
+    """An opened workspace.
+
+    Attributes
+    ----------
+    folder : Path
+    about : what workspace.json holds
+    items : ItemTable
+    vectors : (n, d) float32, memory-mapped
+    database : where the answers are: a path, or the URL of a PostgreSQL database
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from cghash.workspace import Workspace, create_workspace
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with create_workspace(f"{folder.name}/ws", np.eye(3)) as workspace:
+    ...     workspace.about["kind"], len(workspace.items), workspace.vectors.shape, workspace.labels
+    ('vectors', 3, (3, 3), None)
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, folder: Path, about: dict[str, Any], database: str) -> None:
+        self.folder = folder
+        self.about = about
+        self.database = database
+        self.items = ItemTable(folder / ITEMS)
+        self.vectors = _vectors(folder / VECTORS, (about["items"], about["dimension"]))
+        if len(self.items) != about["items"]:
+            raise FormatError(f"{folder / ITEMS} must hold {about['items']} items, got {len(self.items)}")
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], database: str | os.PathLike[str] | None = None) -> Workspace:
+        """Open a workspace.
+
+        Parameters
+        ----------
+        folder : what `create_workspace` made
+        database : where the answers are, a path or the URL of a PostgreSQL database; else the environment variable
+            CGHASH_DATABASE, else DIR/answers.sqlite
+        """
+        path = Path(folder)
+        where = os.fspath(database) if database is not None else os.environ.get(DATABASE, "")
+        return cls(path, _about(path), where or os.fspath(path / ANSWERS))
+
+    @cached_property
+    def labels(self) -> NDArray[np.str_] | None:
+        """The labels of all items (n,), as text and empty where there is none; None without a column of labels."""
+        name = self.about.get("labels")
+        if name is None:
+            return None
+        return np.array(["" if value is None else str(value) for value in self.items.column(name)])
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """What embeds a text or a picture that is searched for."""
+        return open_embedder(self.folder / EMBEDDER, self.about["vectors"], self.about["dimension"])
+
+    @cached_property
+    def records(self) -> Records:
+        """Answers, model versions and jobs."""
+        from .records import open_records
+
+        return open_records(self.database, self.about["key"])
+
+    def picture(self, row: int) -> Path | None:
+        """The file of an item's picture, or None."""
+        name = self.items.get([row])[0].file
+        if name is None:
+            return None
+        path = (self.folder / PICTURES / name).resolve()
+        if not path.is_relative_to((self.folder / PICTURES).resolve()) or not path.is_file():
+            raise FormatError(f"the picture of item {row} must be below {PICTURES}/ of the workspace, and is not")
+        return path
+
+    def model_path(self, version: int) -> Path:
+        """The file of a model version."""
+        return self.folder / "models" / f"{version:04d}.cghash"
+
+    def index_path(self, version: int) -> Path:
+        """The index of all items under a model version."""
+        return self.folder / "indexes" / f"{version:04d}.index"
+
+    def close(self) -> None:
+        """Close the files; the workspace cannot be used any more."""
+        self.items.close()
+        if "records" in self.__dict__:
+            self.records.close()
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    path = folder / WORKSPACE
+    if not path.is_file():
+        raise InvalidInputError(f"{folder} must be a workspace ('cghash workspace new' makes one), got no {WORKSPACE}")
+    try:
+        about = json.loads(path.read_text("utf-8"))
+        found, version = about["format"], about["version"]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise FormatError(f"{path} must describe a workspace: {error}") from error
+    if found != FORMAT or version != VERSION:
+        raise FormatError(f"{path} must have the format {FORMAT!r}, version {VERSION}; got {found!r}, {version!r}")
+    _check_about(path, about)
+    return about  # type: ignore[no-any-return]
+
+
+def _check_about(path: Path, about: dict[str, Any]) -> None:
+    kinds = {"key": str, "title": str, "items": int, "dimension": int, "vectors": dict, "created": str}
+    wrong = [name for name, kind in kinds.items() if not isinstance(about.get(name), kind)]
+    if wrong or about.get("kind") not in KINDS:
+        raise FormatError(f"{path} must describe a workspace; {(wrong or ['kind'])[0]!r} is missing or damaged")
+
+
+def _vectors(path: Path, shape: tuple[int, int]) -> NDArray[np.float32]:
+    try:
+        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise FormatError(f"{path} must hold the vectors of a workspace: {error}") from error
+    if not isinstance(vectors, np.ndarray) or vectors.shape != shape or vectors.dtype != np.float32:
+        raise FormatError(
+            f"{path} must hold float32 vectors of shape {shape}, got shape {getattr(vectors, 'shape', None)}"
+        )
+    return vectors

@@ -1,0 +1,117 @@
+"""The items of a workspace, written as they come: a million need no more memory than a batch."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from ..exceptions import InvalidInputError
+from ..reading.text import shortened
+from .filters import NUMBER, Value
+from .items import VERSION
+
+__all__ = ["MOST_ATTRIBUTES", "ItemWriter", "NewItem"]
+
+MOST_ATTRIBUTES = 500
+LONGEST_ID = 1000  # characters
+FEW = 50  # values of an attribute that are listed
+_BATCH = 1000
+
+
+@dataclass(frozen=True)
+class NewItem:
+    """An item to write: its id, a value for each attribute, and where it came from, for messages."""
+
+    id: str
+    values: Sequence[Value] = ()
+    file: str | None = None  # below DIR/items
+    text: str | None = None
+    place: str = "items"
+
+
+class ItemWriter:
+    """Writes DIR/items.sqlite; `with` ends it whole.
+
+    Parameters
+    ----------
+    path : a file that is not there yet
+    attributes : (name, "number" or "text") of each
+    """
+
+    def __init__(self, path: str | os.PathLike[str], attributes: Sequence[tuple[str, str]]) -> None:
+        if len(attributes) > MOST_ATTRIBUTES:
+            raise InvalidInputError(f"items must have at most {MOST_ATTRIBUTES} attributes, got {len(attributes)}")
+        self.n_items = 0
+        self._attributes = list(attributes)
+        columns = "".join(f", a{i}" for i in range(len(attributes)))
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        # no journal: the whole folder is thrown away when the making of a workspace fails
+        self._connection.executescript(
+            f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA user_version = {VERSION};"
+            # the text is last, so that reading an attribute does not read the texts
+            f"CREATE TABLE items (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, file TEXT{columns}, text TEXT);"
+            'CREATE TABLE attributes (position INTEGER PRIMARY KEY, name TEXT, kind TEXT, "values" TEXT, least, most);'
+            "BEGIN"
+        )
+        marks = ", ".join("?" * (len(self._attributes) + 4))
+        self._insert = f"INSERT INTO items VALUES ({marks})"
+
+    def __enter__(self) -> ItemWriter:
+        return self
+
+    def __exit__(self, kind: Any, *rest: Any) -> None:
+        try:
+            if kind is None:
+                self._describe()
+                self._connection.execute("COMMIT")
+        finally:
+            self._connection.close()
+
+    def add(self, items: Iterable[NewItem]) -> None:
+        """Write more items; their rows go on from those before."""
+        waiting = iter(items)
+        while batch := list(islice(waiting, _BATCH)):
+            for item in batch:
+                _check_id(item)
+            try:
+                self._connection.executemany(self._insert, [self._cells(i, item) for i, item in enumerate(batch)])
+            except sqlite3.IntegrityError as error:
+                raise self._twice(batch) from error
+            self.n_items += len(batch)
+
+    def _cells(self, place: int, item: NewItem) -> tuple[Any, ...]:
+        return (self.n_items + place, item.id, item.file, *item.values, item.text)
+
+    def _twice(self, batch: list[NewItem]) -> InvalidInputError:
+        """The first item of a batch whose id another has."""
+        for row, item in enumerate(batch, self.n_items):
+            found = self._connection.execute("SELECT row FROM items WHERE id = ?", (item.id,)).fetchone()
+            if found is not None and found[0] != row:
+                return InvalidInputError(
+                    f"{item.place}: ids must differ, got {shortened(item.id)!r}, which item {found[0]} has already"
+                )
+        return InvalidInputError(f"{batch[0].place}: ids must differ")  # pragma: no cover
+
+    def _describe(self) -> None:
+        """Write down what the values of each attribute are: it is asked for at every start."""
+        for i, (name, kind) in enumerate(self._attributes):
+            different = f"SELECT DISTINCT a{i} FROM items WHERE a{i} IS NOT NULL LIMIT {FEW + 1}"
+            values = sorted(cells[0] for cells in self._connection.execute(different))
+            listed = json.dumps(values) if len(values) <= FEW else None
+            bounds = self._connection.execute(f"SELECT min(a{i}), max(a{i}) FROM items").fetchone()
+            least, most = bounds if kind == NUMBER else (None, None)
+            self._connection.execute(
+                "INSERT INTO attributes VALUES (?, ?, ?, ?, ?, ?)", (i, name, kind, listed, least, most)
+            )
+
+
+def _check_id(item: NewItem) -> None:
+    if not item.id or len(item.id) > LONGEST_ID:
+        raise InvalidInputError(
+            f"{item.place}: an id must have 1 to {LONGEST_ID} characters, got {len(item.id)}: {shortened(item.id)!r}"
+        )

@@ -1,0 +1,200 @@
+"""The items of a workspace: an SQLite file that is written once, then read from any number of threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import FormatError, InvalidInputError
+from .filters import NUMBER, Column, NumberColumn, TextColumn, Value, parse_filter
+
+__all__ = ["Attribute", "Item", "ItemTable"]
+
+Rows = NDArray[np.int64]
+
+VERSION = 1
+_REMEMBERED = 16  # answers to filters; of a million items, 8 MB each
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """What is known of one attribute of the items.
+
+    `values` are the different ones where there are few; `least` and `most` are of numbers.
+    """
+
+    name: str
+    kind: str  # "number" or "text"
+    values: list[str | int | float] | None = None
+    least: int | float | None = None
+    most: int | float | None = None
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item: its row number, the user's id, and what is there of file (below DIR/items), text and attributes."""
+
+    row: int
+    id: str
+    file: str | None
+    text: str | None
+    attributes: dict[str, Value]
+
+
+class ItemTable:
+    """The items of DIR/items.sqlite.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from cghash.workspace.item_writer import ItemWriter, NewItem
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with ItemWriter(f"{folder.name}/items.sqlite", [("colour", "text"), ("year", "number")]) as writer:
+    ...     writer.add([NewItem("a", ("red", 1990)), NewItem("b", ("blue", 2001)), NewItem("c", ("red", None))])
+    >>> items = ItemTable(f"{folder.name}/items.sqlite")
+    >>> len(items), items.find("b"), items.rows(["colour=red"]).tolist(), items.get([1])[0].attributes
+    (3, 1, [0, 2], {'colour': 'blue', 'year': 2001})
+    >>> items.close()
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._columns: dict[int, Column] = {}
+        self._answers: OrderedDict[tuple[str, ...], Rows] = OrderedDict()
+        if not self.path.is_file():
+            raise FormatError(f"{path} must be the items of a workspace, but there is no such file")
+        try:
+            self._check()
+            self._n = int(self._one("SELECT coalesce(max(row) + 1, 0) FROM items"))
+            self._names = [attribute.name for attribute in self.attributes]
+        except (sqlite3.DatabaseError, ValueError) as error:
+            self.close()
+            raise FormatError(f"{path} must be the items of a workspace: {error}") from error
+
+    def __len__(self) -> int:
+        return self._n
+
+    @cached_property
+    def attributes(self) -> list[Attribute]:
+        """The attributes, in the order of the source."""
+        found = self._all('SELECT name, kind, "values", least, most FROM attributes ORDER BY position')
+        return [Attribute(name, kind, values and json.loads(values), *bounds) for name, kind, values, *bounds in found]
+
+    def get(self, rows: Iterable[int]) -> list[Item]:
+        """The items of some rows, in the order that was asked for."""
+        wanted = [int(row) for row in rows]
+        outside = next((row for row in wanted if not 0 <= row < self._n), None)
+        if outside is not None:
+            raise InvalidInputError(f"row must be a row number from 0 to {self._n - 1}, got {outside}")
+        found = self._all("SELECT * FROM items WHERE row IN (SELECT value FROM json_each(?))", json.dumps(wanted))
+        items = {cells[0]: self._item(cells) for cells in found}
+        return [items[row] for row in wanted]
+
+    def find(self, id: str) -> int | None:  # noqa: A002
+        """The row of an id, or None."""
+        found = self._all("SELECT row FROM items WHERE id = ?", id)
+        return int(found[0][0]) if found else None
+
+    def rows(self, filters: Iterable[str] = ()) -> Rows:
+        """The rows of items that pass all filters, ascending; of all without one. Not to be written to.
+
+        Parameters
+        ----------
+        filters : `colour=red`, `year>=1990`, `year<=2000`, `title~sea` (contains, in whatever case); `colour=` means
+            items that have none
+        """
+        key = tuple(sorted(set(filters)))
+        with self._lock:
+            found = self._answers.get(key)
+        if found is None:
+            found = self._matching(key)
+        with self._lock:
+            self._answers[key] = found
+            self._answers.move_to_end(key)
+            while len(self._answers) > _REMEMBERED:
+                self._answers.popitem(last=False)
+        return found
+
+    def ids(self) -> list[str]:
+        """The ids of all items, by row."""
+        return [cells[0] for cells in self._all("SELECT id FROM items ORDER BY row")]
+
+    def column(self, name: str) -> list[Value]:
+        """One attribute of all items, by row."""
+        if name not in self._names:
+            raise InvalidInputError(f"attribute must be one of {self._names}, got {name!r}")
+        return [cells[0] for cells in self._all(f"SELECT a{self._names.index(name)} FROM items ORDER BY row")]
+
+    def texts(self, batch: int = 1024) -> Iterator[list[str]]:
+        """The texts of all items, by row, some at a time; empty where there is none."""
+        for first in range(0, self._n, batch):
+            cells = self._all("SELECT text FROM items WHERE row >= ? AND row < ? ORDER BY row", first, first + batch)
+            yield [text or "" for (text,) in cells]
+
+    def files(self) -> list[str | None]:
+        """The files of all items, by row, below DIR/items."""
+        return [cells[0] for cells in self._all("SELECT file FROM items ORDER BY row")]
+
+    def close(self) -> None:
+        """Close the file in every thread."""
+        for connection in self._opened:
+            connection.close()
+        self._opened.clear()
+        self._local = threading.local()
+
+    def _item(self, cells: Sequence[Any]) -> Item:
+        row, key, file, *values, text = cells
+        return Item(row, key, file, text, dict(zip(self._names, values, strict=True)))
+
+    def _matching(self, filters: Sequence[str]) -> Rows:
+        conditions = [parse_filter(text, self.attributes) for text in filters]
+        if not conditions:
+            found = np.arange(self._n, dtype=np.int64)
+        else:
+            masks = [self._column(condition.attribute).matches(condition) for condition in conditions]
+            found = np.flatnonzero(np.logical_and.reduce(masks)).astype(np.int64, copy=False)
+        found.flags.writeable = False
+        return found
+
+    def _column(self, position: int) -> Column:
+        if position not in self._columns:
+            attribute = self.attributes[position]
+            values = self.column(attribute.name)
+            self._columns[position] = NumberColumn(values) if attribute.kind == NUMBER else TextColumn(values)
+        return self._columns[position]
+
+    def _check(self) -> None:
+        version = self._one("PRAGMA user_version")
+        if version != VERSION:
+            raise ValueError(f"its version is {version}; this cghash reads version {VERSION}")
+
+    def _one(self, statement: str) -> Any:
+        return self._all(statement)[0][0]
+
+    def _all(self, statement: str, *values: Any) -> list[Any]:
+        return self._connection().execute(statement, values).fetchall()
+
+    def _connection(self) -> sqlite3.Connection:
+        """This thread's; the file never changes, so that no lock is needed."""
+        if not hasattr(self._local, "connection"):
+            where = f"{self.path.resolve().as_uri()}?mode=ro&immutable=1"
+            connection = sqlite3.connect(where, uri=True, check_same_thread=False)
+            with self._lock:
+                self._opened.append(connection)
+            self._local.connection = connection
+        return self._local.connection  # type: ignore[no-any-return]

@@ -1,0 +1,243 @@
+"""A new workspace: everything goes into a hidden folder beside its place, which is renamed when it is whole."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import secrets
+import shutil
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import storage
+from ..exceptions import FormatError, InvalidInputError
+from .folder import FORMAT, ITEMS, PICTURES, VERSION, WORKSPACE, Workspace
+from .importing import Asked, Plan, Record, plan_import, with_labels
+from .item_writer import ItemWriter, NewItem
+from .items import ItemTable
+from .picture_folder import PictureFolder
+from .pictures import SUFFIXES, check_picture
+from .tables import Table, open_table
+from .vectors import Progress, Ways, write_vectors
+
+__all__ = ["create_workspace"]
+
+SKIPPED = "skipped.csv"
+_CHUNK = 512  # pictures that are looked at together
+_NAMED = 20  # skipped pictures that workspace.json names
+
+
+def create_workspace(
+    folder: str | os.PathLike[str],
+    source: str | os.PathLike[str] | NDArray[Any],
+    *,
+    vectors: str | os.PathLike[str] | NDArray[Any] | None = None,
+    embed: str | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    title: str | None = None,
+    id_column: str | None = None,
+    text_column: str | None = None,
+    progress: Progress | None = None,
+) -> Workspace:
+    """Make a workspace and open it.
+
+    Parameters
+    ----------
+    folder : where; it must not exist yet, or be empty
+    source : the items: a folder of pictures; a .csv, .tsv, .jsonl or .parquet file with a row an item, whose column
+        `image` or `file` names pictures below the file's folder; an .npy or .npz file of vectors, or an array (n, d)
+    vectors : the items' vectors, in their order: an .npy, .npz, .csv or .parquet file, an array (n, d), or the name of
+        a column of `source`; an array or column `id` in the file tells which item each is of
+    embed : how to compute vectors otherwise: "gist" (pictures), "tfidf" or "sentences" (texts); by default what fits
+    labels : the column that holds labels, or a file with one label an item
+    title : what people call it; the name of the source otherwise
+    id_column : the column that holds ids, else one called `id`, else they are row numbers
+    text_column : the column that holds texts, else one called `text`, else the one with the longest if they are long
+    progress : is called with (what is done, how many are, of how many)
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lines = "id,text,year\\nfirst,a red boat at sea,1990\\nsecond,apple pie with red apples,2001\\n"
+    ...     _ = Path(folder, "items.csv").write_text(lines)
+    ...     with create_workspace(f"{folder}/ws", f"{folder}/items.csv") as workspace:
+    ...         workspace.about["kind"], workspace.items.rows(["year>=1995"]).tolist()
+    ('texts', [1])
+    """
+    target = check_target(folder)
+    ways = Ways(vectors, embed)
+    table, asked = _opened(source, Asked(id_column, text_column, None if labels is None else os.fspath(labels)))
+    plan = plan_import(table, asked, as_numbers=vectors is None)
+    return build_workspace(target, plan, ways, asked.labels, title or _title(source), progress)
+
+
+def build_workspace(
+    target: Path, plan: Plan, ways: Ways, labels: str | None, title: str, progress: Progress | None
+) -> Workspace:
+    """Write the folder of a workspace."""
+    tell = progress or (lambda stage, done, total: None)
+    ways.check(plan)
+    with _beside(target) as folder:
+        kept, skipped = _write_items(folder, plan, tell)
+        items = ItemTable(folder / ITEMS)
+        try:
+            embedder, n_dimensions = write_vectors(folder, items, plan, ways, kept, tell)
+        finally:
+            items.close()
+        about = {
+            "format": FORMAT,
+            "version": VERSION,
+            "key": secrets.token_hex(16),  # whose answers are whose, in a database of several workspaces
+            "title": title,
+            "kind": plan.kind,
+            "items": len(kept),
+            "dimension": n_dimensions,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "labels": labels,
+            "vectors": embedder.about(),
+            "notes": plan.notes + ways.notes,
+            "skipped": {"count": len(skipped), "first": skipped[:_NAMED]},
+        }
+        storage.write_atomically(folder / WORKSPACE, json.dumps(about, indent=2, ensure_ascii=False).encode())
+    return Workspace.open(target)
+
+
+def check_target(folder: str | os.PathLike[str]) -> Path:
+    path = Path(folder)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise InvalidInputError(f"folder must not exist yet, or be empty, got {os.fspath(folder)!r}")
+    if not path.resolve().parent.is_dir():
+        raise InvalidInputError(f"folder must lie in a folder that exists, got {os.fspath(folder)!r}")
+    return path
+
+
+def _opened(source: Any, asked: Asked) -> tuple[Table, Asked]:
+    """The table of a source, and what was asked with the labels' column."""
+    if not isinstance(source, np.ndarray) and os.path.isdir(source):
+        table: Table = PictureFolder(source)
+    else:
+        table = open_table(source, asked.names)
+    if asked.labels is None or asked.labels in table.columns or not os.path.isfile(asked.labels):
+        return table, asked
+    from ..reading import read_labels
+
+    n = sum(1 for _ in table.rows())
+    found = read_labels(asked.labels, n, as_written=True)
+    if found.ndim != 1:
+        raise InvalidInputError(f"{asked.labels} must hold one label an item, got shape {found.shape}")
+    return with_labels(table, found.tolist()), Asked(asked.id, asked.text, "label")
+
+
+def _title(source: Any) -> str:
+    return "vectors" if isinstance(source, np.ndarray) else Path(source).resolve().stem
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """A hidden folder that becomes the target at the end, or is thrown away."""
+    place = Path(os.path.realpath(target))
+    folder = place.parent / f".{place.name}.{secrets.token_hex(4)}.tmp"
+    folder.mkdir()
+    try:
+        yield folder
+        for name in os.listdir(folder):
+            _flush(folder / name)
+        os.replace(folder, place)
+        storage.flush_folder(place.parent)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _flush(path: Path) -> None:
+    if path.is_dir():
+        storage.flush_folder(path)
+        return
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+
+
+def _write_items(folder: Path, plan: Plan, tell: Progress) -> tuple[array[int], list[list[str]]]:
+    """Write the items; the rows of the source that were kept, and what was not, with the reason."""
+    kept: array[int] = array("q")
+    skipped: list[list[str]] = []
+    with ItemWriter(folder / ITEMS, plan.attributes) as writer:
+        records = plan.records()
+        first = 0
+        while chunk := list(islice(records, _CHUNK)):
+            formats = _looked_at(chunk) if plan.image else [""] * len(chunk)
+            new: list[NewItem] = []
+            for place, (record, found) in enumerate(zip(chunk, formats, strict=True), first):
+                if isinstance(found, FormatError):
+                    skipped.append([_readable(record.id), str(found)])
+                    continue
+                file = _placed(folder, record, len(kept), found) if found else None
+                new.append(NewItem(record.id, record.values, file, record.text, record.place))
+                kept.append(place)
+            writer.add(new)
+            first += len(chunk)
+            tell("items", first, plan.n)
+    _report(folder, skipped, plan)
+    if not kept:
+        raise InvalidInputError(f"{plan.table.name} must hold pictures that can be read, got none: {skipped[0][1]}")
+    return kept, skipped
+
+
+def _looked_at(records: list[Record]) -> list[str | FormatError]:
+    """The format of each picture, or why it is left out."""
+    from ..lab.features.parallel import each
+
+    return list(each(_format, records, n_jobs=-1))
+
+
+def _format(record: Record) -> str | FormatError:
+    try:
+        if record.picture is None:
+            raise FormatError("it names no picture")
+        if not record.picture.is_file():
+            raise FormatError(f"there is no file {_readable(record.picture.name)}")
+        if _readable(record.id) != record.id:
+            raise FormatError("its name is not UTF-8")
+        return check_picture(record.picture)
+    except FormatError as error:
+        return error
+
+
+def _readable(name: str) -> str:
+    return name.encode("utf-8", "replace").decode("utf-8")
+
+
+def _placed(folder: Path, record: Record, row: int, kind: str) -> str:
+    """Link or copy a picture to a name of ours; the name below DIR/items."""
+    assert record.picture is not None
+    name = f"{row // 1000:03d}/{row:06d}{SUFFIXES[kind][0]}"
+    target = folder / PICTURES / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    origin = os.path.realpath(record.picture)
+    try:
+        os.link(origin, target)
+    except OSError:  # another file system, or one without links
+        shutil.copyfile(origin, target)
+    return name
+
+
+def _report(folder: Path, skipped: list[list[str]], plan: Plan) -> None:
+    others = getattr(plan.table, "n_others", 0)
+    if others:
+        plan.notes.append(f"{others} files that are no pictures are left out")
+    if not skipped:
+        return
+    plan.notes.append(f"{len(skipped)} pictures could not be read and are left out; {SKIPPED} names them")
+    with open(folder / SKIPPED, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["id", "reason"], *skipped])

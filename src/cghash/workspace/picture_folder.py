@@ -1,0 +1,54 @@
+"""A folder of pictures as a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..exceptions import InvalidInputError
+from .pictures import ENDINGS
+from .tables import Block, Located
+
+__all__ = ["PictureFolder"]
+
+
+class PictureFolder:
+    """The pictures in a folder and those below it, by name; an item's id is its path from the folder.
+
+    Hidden files are left out, and so are workspaces below the folder. A link to a file counts as the file; a link to a
+    folder is not followed. The folder just below, where there is one, is the attribute `folder`.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.root = Path(folder)
+        self.name = os.fspath(folder)
+        self.vector_columns: list[str] = []
+        found = [os.path.relpath(path, folder).replace(os.sep, "/") for path in _files(folder)]
+        self.paths = sorted(path for path in found if os.path.splitext(path)[1].lower() in ENDINGS)
+        self.n_others = len(found) - len(self.paths)
+        if not self.paths:
+            holds = f"{self.n_others} files of other kinds" if self.n_others else "no file"
+            raise InvalidInputError(f"{folder} must hold pictures ({', '.join(sorted(ENDINGS))}), got {holds}")
+        parted = any("/" in path for path in self.paths)
+        self.columns = ["id", "image", "folder"] if parted else ["id", "image"]
+
+    def rows(self) -> Iterator[Located]:
+        for path in self.paths:
+            top, slash, _ = path.partition("/")
+            yield path, [path, path, top if slash else None][: len(self.columns)]
+
+    def vectors(self, column: str) -> Iterator[Block]:
+        raise InvalidInputError(f"{self.name} is a folder of pictures, which has no column of vectors {column!r}")
+
+    def picture(self, cell: str, place: str) -> Path:
+        return self.root / cell
+
+
+def _files(folder: str | os.PathLike[str]) -> Iterator[str]:
+    for here, folders, files in os.walk(folder):
+        if "workspace.json" in files and "items.sqlite" in files:
+            folders.clear()
+            continue
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (os.path.join(here, name) for name in files if not name.startswith("."))

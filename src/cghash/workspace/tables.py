@@ -1,0 +1,287 @@
+"""Where items come from, as tables: columns with a value an item, and columns with a vector an item.
+
+A table can be read again and again, and is never whole in memory, except for arrays that are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import FormatError, InvalidInputError, MissingDependencyError
+from ..reading.arrays import read_array, read_arrays
+from ..reading.sources import Source, source_of
+from ..reading.text import read_objects, read_rows
+
+__all__ = ["ArrayTable", "CsvTable", "JsonLinesTable", "ParquetTable", "Table", "open_table"]
+
+Located = tuple[str, list[Any]]  # a place for messages, and the cells there
+Block = NDArray[Any]  # (m, d)
+
+_BLOCK = 4096  # rows of vectors at a time
+
+
+class Table(Protocol):
+    """Items in rows."""
+
+    name: str  # as messages call it
+    columns: list[str]  # that hold a value an item: text, number, True, False or None
+    vector_columns: list[str]
+
+    def rows(self) -> Iterator[Located]:
+        """The cells of `columns`, row after row."""
+        ...
+
+    def vectors(self, column: str) -> Iterator[Block]:
+        """The vectors of a column, some rows at a time."""
+        ...
+
+    def picture(self, cell: str, place: str) -> Path:
+        """The file that a cell names."""
+        ...
+
+
+def open_table(source: str | os.PathLike[str] | NDArray[Any], names: tuple[str, ...] = ()) -> Table:
+    """The table in a file: .csv, .tsv, .jsonl, .parquet, .npy or .npz; or an array (n, d).
+
+    Parameters
+    ----------
+    source : the file, or the vectors themselves
+    names : columns that are expected, which make the first line of a .csv a header
+    """
+    if isinstance(source, np.ndarray):
+        return ArrayTable("vectors", {"X": source})
+    found = source_of(source)
+    readers: dict[str, Callable[[], Table]] = {
+        "csv": lambda: CsvTable(found, names),
+        "jsonl": lambda: JsonLinesTable(found),
+        "parquet": lambda: ParquetTable(found),
+        "npz": lambda: ArrayTable(found.name, read_arrays(found)),
+        "npy": lambda: ArrayTable(found.name, {"X": read_array(found)}),
+    }
+    return readers[found.kind]()
+
+
+class _File:
+    """What tables in files share: pictures lie below the file's folder."""
+
+    vector_columns: list[str]
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.name = source, source.name
+
+    def picture(self, cell: str, place: str) -> Path:
+        if self.source.path is None:
+            raise InvalidInputError(f"{place}: pictures need a file to lie beside, got {self.name}")
+        root = self.source.path.parent
+        path = root / cell
+        inside = not Path(cell).is_absolute() and path.resolve().is_relative_to(root.resolve())
+        if not inside:
+            raise InvalidInputError(
+                f"{place}: a picture must lie below the folder of {self.source.path.name}, got {cell!r}"
+            )
+        return path
+
+    def vectors(self, column: str) -> Iterator[Block]:
+        raise InvalidInputError(f"{self.name} has no column of vectors {column!r}")
+
+
+class CsvTable(_File):
+    """A .csv or .tsv file, whose first line names the columns."""
+
+    def __init__(self, source: Source, names: tuple[str, ...]) -> None:
+        super().__init__(source)
+        self._names = names
+        table = read_rows(source, names)
+        if table.header is None:
+            shown = ", ".join(next(table.rows)[1][:4])
+            raise InvalidInputError(f"{source.name}, line 1: must name the columns, got {shown!r}")
+        self._places = [i for i, name in enumerate(table.header) if _has_name(name)]
+        self.columns = [table.header[i] for i in self._places]
+        self.vector_columns = []
+        twice = [name for name in self.columns if self.columns.count(name) > 1]
+        if twice:
+            raise InvalidInputError(f"{source.name}, line 1: must name each column once, got {twice[0]!r} twice")
+
+    def rows(self) -> Iterator[Located]:
+        for line, cells in read_rows(self.source, self._names).rows:
+            yield self.source.at(line), [cells[i] for i in self._places]
+
+
+class JsonLinesTable(_File):
+    """A .jsonl file: an object a line; a list of numbers is a vector."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        found: dict[str, bool] = {}  # whether each name holds vectors
+        for _, value in self._objects():
+            for name, cell in value.items():
+                if _has_name(name) and cell is not None:
+                    found[name] = found.get(name, True) and _is_vector(cell)
+                elif _has_name(name) and name not in found:
+                    found[name] = True  # nothing but null so far
+        self.columns = [name for name, vectors in found.items() if not vectors]
+        self.vector_columns = [name for name, vectors in found.items() if vectors and self._filled(name)]
+
+    def rows(self) -> Iterator[Located]:
+        for line, value in self._objects():
+            yield self.source.at(line), [_plain(value.get(name)) for name in self.columns]
+
+    def vectors(self, column: str) -> Iterator[Block]:
+        block: list[Any] = []
+        width = None
+        for line, value in self._objects():
+            cell = value.get(column)
+            width = width or (len(cell) if cell else None)
+            if cell is None or len(cell) != width:
+                raise InvalidInputError(f"{self.source.at(line)}: {column!r} must hold {width or 'some'} numbers")
+            block.append(cell)
+            if len(block) == _BLOCK:
+                yield np.array(block, dtype=np.float64)
+                block = []
+        if block:
+            yield np.array(block, dtype=np.float64)
+
+    def _objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        for line, value in read_objects(self.source):
+            if not isinstance(value, dict):
+                raise InvalidInputError(f"{self.source.at(line)}: must be an object, got {value!r:.40}")
+            yield line, value
+
+    def _filled(self, name: str) -> bool:
+        return any(value.get(name) is not None for _, value in self._objects())
+
+
+class ParquetTable(_File):
+    """A .parquet file; columns of lists of numbers hold vectors."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        with self._errors():
+            kinds = [(field.name, _holds_vectors(field.type)) for field in self._file().schema_arrow]
+        self.columns = [name for name, vectors in kinds if not vectors and _has_name(name)]
+        self.vector_columns = [name for name, vectors in kinds if vectors]
+
+    def rows(self) -> Iterator[Located]:
+        row = 0
+        for batch in self._batches(self.columns):
+            columns = [batch.column(i).to_pylist() for i in range(batch.num_columns)]
+            for cells in zip(*columns, strict=True) if columns else ((),) * batch.num_rows:
+                yield f"{self.name}, row {row}", [_plain(cell) for cell in cells]
+                row += 1
+
+    def vectors(self, column: str) -> Iterator[Block]:
+        first, width = 0, None
+        for batch in self._batches([column]):
+            lists = batch.column(0)
+            lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
+            width = width or (lengths[0] if len(lengths) else None)
+            if lists.null_count or not np.all(lengths == width):
+                raise InvalidInputError(
+                    f"{self.name}, rows {first} to {first + len(lists) - 1}: {column!r} must hold vectors of one length"
+                )
+            yield lists.flatten().to_numpy(zero_copy_only=False).reshape(len(lists), -1)
+            first += len(lists)
+
+    def _batches(self, columns: list[str]) -> Iterator[Any]:
+        with self._errors():
+            yield from self._file().iter_batches(_BLOCK, columns=columns)
+
+    def _file(self) -> Any:
+        try:
+            import pyarrow.parquet as parquet
+        except ImportError as error:
+            raise MissingDependencyError(
+                f'{self.name}: reading .parquet needs pyarrow: pip install "cghash[parquet]" '
+                '(in a checkout: pip install ".[parquet]")'
+            ) from error
+        return parquet.ParquetFile(self.source.path or self.source.binary())
+
+    def _errors(self) -> _ParquetErrors:
+        return _ParquetErrors(self.name)
+
+
+class _ParquetErrors:
+    """Errors of a file that pyarrow cannot read."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None and kind.__module__.startswith("pyarrow"):
+            raise FormatError(f"{self.name} must be a .parquet file: {error}") from error
+
+
+class ArrayTable:
+    """Vectors X (n, d), or the only 2-D array; arrays (n,) beside them are columns."""
+
+    def __init__(self, name: str, arrays: dict[str, NDArray[Any]]) -> None:
+        self.name = name
+        wide = [key for key, array in arrays.items() if array.ndim == 2]
+        chosen = "X" if "X" in arrays else wide[0] if len(wide) == 1 else None
+        if chosen is None:
+            raise InvalidInputError(f"{name} must hold an array X, or a single 2-D array, got {list(arrays)}")
+        self.X = arrays[chosen]
+        if self.X.ndim != 2 or self.X.dtype.kind not in "buif" or 0 in self.X.shape:
+            raise InvalidInputError(
+                f"{name} must hold numbers of shape (n, d), got shape {self.X.shape}, dtype {self.X.dtype}"
+            )
+        beside = {key: array for key, array in arrays.items() if array.shape == self.X.shape[:1]}
+        self.columns, self._arrays = list(beside), list(beside.values())
+        self.vector_columns = [chosen]
+
+    def rows(self) -> Iterator[Located]:
+        blocks = range(0, len(self.X), _BLOCK)
+        cells = chain.from_iterable(self._cells(first) for first in blocks)
+        for row, found in enumerate(cells):
+            yield f"{self.name}, row {row}", found
+
+    def vectors(self, column: str) -> Iterator[Block]:
+        for first in range(0, len(self.X), _BLOCK):
+            yield self.X[first : first + _BLOCK]
+
+    def picture(self, cell: str, place: str) -> Path:
+        raise InvalidInputError(f"{place}: arrays name no pictures, got {cell!r}")
+
+    def _cells(self, first: int) -> Iterator[list[Any]]:
+        length = min(_BLOCK, len(self.X) - first)
+        columns = [array[first : first + length].tolist() for array in self._arrays]
+        return ([_plain(column[i]) for column in columns] for i in range(length))
+
+
+def _has_name(name: str) -> bool:
+    """Whether a column has a name of its own: row numbers that tables are saved with have none."""
+    return bool(name) and not name.startswith(("Unnamed:", "__index_level_"))
+
+
+def _is_vector(cell: Any) -> bool:
+    return isinstance(cell, list) and bool(cell) and all(type(number) in (int, float) for number in cell)
+
+
+def _holds_vectors(kind: Any) -> bool:
+    import pyarrow as pa
+
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(lists and (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)))
+
+
+def _plain(cell: Any) -> Any:
+    """A cell as text, number, bool or None; text without what UTF-8 cannot say."""
+    if cell is None or isinstance(cell, bool | int | float):
+        return cell
+    if isinstance(cell, dict | list):
+        cell = json.dumps(cell, ensure_ascii=False, default=str)
+    if isinstance(cell, bytes):
+        cell = cell.decode("utf-8", "replace")
+    text = str(cell)
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,204 @@
+"""The vectors of a new workspace: given, or computed from pictures or texts."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import InvalidInputError
+from ..reading import read_items
+from ..reading.arrays import read_arrays
+from ..reading.comparisons import Finder
+from ..reading.sources import source_of
+from ..reading.text import read_rows
+from .embedding import Embedder, Gist, Given, Sentences
+from .folder import EMBEDDER, PICTURES, VECTORS
+from .importing import IDS, Plan, listed
+from .items import ItemTable
+from .tables import open_table
+
+__all__ = ["Progress", "Ways", "write_vectors"]
+
+Progress = Callable[[str, int, int | None], None]  # what is done, how many are, of how many
+Block = NDArray[Any]  # (m, d)
+
+EMBEDS = {"gist": "images", "tfidf": "texts", "sentences": "texts"}
+_PICTURES, _ROWS = 256, 4096  # at a time
+
+
+@dataclass
+class Ways:
+    """Where vectors come from: `vectors` of the user, or `embed`; `embedder` is what embeds queries of given ones."""
+
+    vectors: str | os.PathLike[str] | NDArray[Any] | None = None
+    embed: str | None = None
+    embedder: Embedder | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def check(self, plan: Plan) -> None:
+        """Refuse before the work what would fail after it."""
+        if self.vectors is not None and self.embed is not None:
+            raise InvalidInputError("vectors and embed must not both be given")
+        if self.embed is not None and EMBEDS.get(self.embed) is None:
+            raise InvalidInputError(f"embed must be one of {list(EMBEDS)}, got {self.embed!r}")
+        if self.embed is not None and not getattr(plan, {"images": "image", "texts": "text"}[EMBEDS[self.embed]]):
+            raise InvalidInputError(f"embed={self.embed!r} needs {EMBEDS[self.embed]}, got items without")
+        if self.embed == "sentences":
+            Sentences().check()
+
+    def column(self, plan: Plan) -> str | None:
+        """The column of the items' table that holds the vectors."""
+        known = plan.table.vector_columns
+        if isinstance(self.vectors, str) and self.vectors in known:
+            return self.vectors
+        if self.vectors is None and self.embed is None and known:
+            if len(known) > 1:
+                raise InvalidInputError(f"vectors must name one of the columns {listed(known)} of {plan.table.name}")
+            return known[0]
+        return None
+
+
+def write_vectors(
+    folder: Path, items: ItemTable, plan: Plan, ways: Ways, kept: array[int], tell: Progress
+) -> tuple[Embedder, int]:
+    """Write DIR/vectors.npy, and what embeds queries; the embedder and d.
+
+    Parameters
+    ----------
+    folder : of the new workspace
+    items : its items
+    plan : where they came from
+    ways : where the vectors come from
+    kept : the row in the source of each item
+    tell : is told how far it is
+    """
+    column = ways.column(plan)
+    if ways.vectors is not None or column is not None:
+        if column is not None:
+            blocks = _selected(plan.table.vectors(column), kept)
+        else:
+            blocks = _given(ways.vectors, plan, items, kept)
+        d = _write(folder, blocks, len(items), tell)
+        return ways.embedder or Given(d), d
+    way = ways.embed or {"images": "gist", "texts": "tfidf", "vectors": "numbers"}[plan.kind]
+    if way == "numbers":
+        d = _write(folder, _numbers(plan, ways.notes), len(items), tell)
+        return Given(d), d
+    embedder = _embedder(way, items)
+    batches = _pictures(folder, items, embedder) if isinstance(embedder, Gist) else map(embedder.texts, items.texts())
+    if hasattr(embedder, "save"):
+        embedder.save(folder / EMBEDDER)
+    return embedder, _write(folder, batches, len(items), tell)
+
+
+def _embedder(way: str, items: ItemTable) -> Any:
+    if way == "gist":
+        return Gist()
+    if way == "sentences":
+        return Sentences()
+    from .tfidf import Tfidf
+
+    return Tfidf.fit(lambda: chain.from_iterable(items.texts()))
+
+
+def _pictures(folder: Path, items: ItemTable, embedder: Gist) -> Iterator[Block]:
+    names = items.files()
+    for first in range(0, len(names), _PICTURES):
+        paths = [folder / PICTURES / name for name in names[first : first + _PICTURES] if name is not None]
+        yield embedder.images(paths, n_jobs=-1)
+
+
+def _given(vectors: Any, plan: Plan, items: ItemTable, kept: array[int]) -> Iterator[Block]:
+    """The vectors of an array or a file, in the order of the items."""
+    X, ids = (vectors, None) if isinstance(vectors, np.ndarray) else _read(vectors)
+    name = "vectors" if isinstance(vectors, np.ndarray) else os.fspath(vectors)
+    if X.ndim != 2 or X.dtype.kind not in "buif" or not X.shape[1]:
+        raise InvalidInputError(f"{name} must hold numbers of shape (n, d), got shape {X.shape}, dtype {X.dtype}")
+    if ids is not None:
+        order = _by_id(name, ids, items)
+    elif len(X) == plan.n:
+        order = np.frombuffer(kept, dtype=np.int64)
+    else:
+        raise InvalidInputError(
+            f"{name} must hold a vector for each of the {plan.n} rows of {plan.table.name}, in order, got {len(X)}"
+        )
+    for first in range(0, len(order), _ROWS):
+        yield X[order[first : first + _ROWS]]
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[Block, Block | None]:
+    """The vectors of a file, and the items' ids where it holds some."""
+    source = source_of(path)
+    names: list[str] = []
+    if source.kind == "csv":
+        names = read_rows(source, IDS).header or []
+    elif source.kind == "npz":
+        names = list(read_arrays(source))
+    elif source.kind == "parquet":
+        names = open_table(path).columns
+    found = read_items(path, id_column=next((name for name in names if name.lower() in IDS), None))
+    return found.X, found.ids
+
+
+def _by_id(name: str, ids: Block, items: ItemTable) -> NDArray[np.int64]:
+    """The row of each item's vector."""
+    finder = Finder(len(ids), ids)
+    return np.array([finder.row(key, f"{name}, the vectors' ids") for key in items.ids()], dtype=np.int64)
+
+
+def _numbers(plan: Plan, notes: list[str]) -> Iterator[Block]:
+    if not plan.numbers:
+        raise InvalidInputError(
+            f"{plan.table.name} holds neither texts nor pictures nor columns of numbers: give vectors"
+        )
+    notes.append(f"the vectors are {len(plan.numbers)} columns of numbers: {listed(plan.numbers)}")
+    rows = (numbers for _, numbers in plan.number_rows())
+    while block := list(islice(rows, _ROWS)):
+        yield np.array(block)
+
+
+def _selected(blocks: Iterable[Block], kept: array[int]) -> Iterator[Block]:
+    """The rows of the source that became items."""
+    wanted = np.frombuffer(kept, dtype=np.int64)
+    first = 0
+    for block in blocks:
+        low, high = np.searchsorted(wanted, [first, first + len(block)])
+        yield block[wanted[low:high] - first]
+        first += len(block)
+
+
+def _write(folder: Path, blocks: Iterable[Block], n: int, tell: Progress) -> int:
+    """Write vectors as they come; d."""
+    waiting = iter(blocks)
+    start = next(waiting)
+    d = int(start.shape[1])
+    X = np.lib.format.open_memmap(folder / VECTORS, "w+", np.float32, (n, d))
+    row = 0
+    for block in chain([start], waiting):
+        if block.shape[1] != d:
+            raise InvalidInputError(f"vectors must all have {d} numbers, got {block.shape[1]} after item {row}")
+        X[row : row + len(block)] = _checked(block, row)
+        row += len(block)
+        tell("vectors", row, n)
+    X.flush()
+    return d
+
+
+def _checked(block: Block, first: int) -> Block:
+    """Numbers that float32 holds."""
+    with np.errstate(over="ignore"):
+        single = block.astype(np.float32)
+    good = np.isfinite(single).all(axis=1)
+    if not good.all():
+        row = int(np.argmin(good))
+        wrong = block[row][~np.isfinite(single[row])][0]
+        raise InvalidInputError(f"vectors must be finite, in single precision, got {wrong} for item {first + row}")
+    return single
