@@ -1,0 +1,49 @@
+// What an item looks like: its image, its text, or a strip of its numbers.
+
+import { el, icon } from "./dom.js";
+
+let ranges = new Map();
+
+/** The least and most of each number, so that strips of different items can be compared. */
+export function learnRanges(attributes) {
+  ranges = new Map(attributes.filter((one) => one.kind === "number" && one.most > one.least).map((one) => [one.name, one]));
+}
+
+/** Images of a few pixels (digits) are enlarged with sharp edges. */
+const sharpen = (event) => event.target.classList.toggle("pixels", event.target.naturalWidth <= 32);
+const missing = (event) => event.target.replaceWith(el("span", { class: "missing" }, icon("image")));
+
+export const imageAddress = (item, size) => `${item.image}?size=${size}`;
+
+function picture(item, size, alt) {
+  const image = el("img", { alt, decoding: "async", on: { load: sharpen, error: missing } });
+  image.src = imageAddress(item, size);
+  return image;
+}
+
+function strip(item) {
+  const cells = [...ranges].filter(([name]) => typeof item.attributes[name] === "number").map(([name, { least, most }]) => {
+    const share = (item.attributes[name] - least) / (most - least);
+    return el("span", { css: { "--share": Math.min(1, Math.max(0, share)).toFixed(3) }, title: `${name}: ${item.attributes[name]}` });
+  });
+  return el("span", { class: "strip", "aria-hidden": "true" }, cells.slice(0, 24));
+}
+
+/** The face of an item, by what it has. `alt` is empty where its title stands beside it. */
+export function face(item, size = 160, alt = "") {
+  if (item.image) return el("span", { class: "face" }, picture(item, size, alt));
+  if (item.text) return el("span", { class: "face words" }, item.text);
+  return el("span", { class: "face bare" }, el("b", {}, item.title), strip(item));
+}
+
+export const hasOwnTitle = (item) => !item.image && !item.text;
+
+/** Face and title, as the content of a link or a button. */
+export const faceAndTitle = (item, size = 160) =>
+  [face(item, size), hasOwnTitle(item) ? null : el("span", { class: "title" }, item.title)];
+
+export const address = (item) => `/?item=${item.row}`;
+
+/** A row of small items, each a link to its neighbours. */
+export const faces = (items, size = 96, mark = () => null) => el("ul", { class: "faces" }, items.map((item) =>
+  el("li", {}, el("a", { href: address(item), title: item.title, class: mark(item) }, face(item, size, item.title)))));

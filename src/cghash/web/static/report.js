@@ -1,0 +1,54 @@
+// What a new version changes: on held-out answers, on labels, and on results that can be looked at.
+
+import { get } from "./api.js";
+import { el, figure, icon, percent, several } from "./dom.js";
+import { address, faceAndTitle, faces } from "./items.js";
+
+/** version: as /api/models gives it; against: the version it is compared with, or null; use(version) puts one in use. */
+export function drawReport(host, { version, against, current, use }) {
+  const { report } = version;
+  const inUse = current === version.version;
+  const other = against === null ? null : `version ${against}`;
+  const go = (number, word, kind = "") => el("button", { type: "button", class: kind, on: { click: () => use(number) } }, word);
+  const changes = el("div", { class: "changes" });
+  host.classList.add("card");
+  host.replaceChildren(
+    el("h2", { id: "report-title" }, `Version ${version.version}`, el("small", { class: "soft" }, ` ${version.name}`)),
+    el("dl", { class: "numbers" }, report ? facts(report) : null),
+    report?.held_out.count ? null : el("p", { class: "soft" }, "No answer is held out yet: teach a while, and before and after can be told."),
+    el("div", { class: "verdict" },
+      inUse ? el("span", { class: "current" }, icon("check"), "in use") : go(version.version, "Use this model", "primary"),
+      inUse && against !== null ? go(against, `Go back to ${other}`) : null,
+      !inUse && current !== null ? el("span", { class: "soft" }, `Version ${current} is in use.`) : null),
+    against === null ? null : el("h3", {}, `What changed most, against ${other}`), changes);
+  host.hidden = false;
+  if (against !== null) drawChanges(changes, version.version, against);
+}
+
+const fact = (term, value) => el("div", {}, el("dt", {}, term), el("dd", {}, value));
+const arrow = (before, after, words) => `${words(before)} → ${words(after)}`;
+
+function facts({ held_out: heldOut, mean_overlap: overlap, mean_average_precision: precision }) {
+  return [
+    heldOut.count ? fact(`of ${several(heldOut.count, "held-out answer")} told right`, arrow(heldOut.before, heldOut.after, percent)) : null,
+    precision ? fact("mean average precision, by labels", arrow(precision.before, precision.after, (value) => figure(value, 2))) : null,
+    fact("of an item’s ten nearest stayed", figure(overlap * 10, 2)),
+  ];
+}
+
+async function drawChanges(host, version, against) {
+  try {
+    const { changes } = await get(`/api/models/${version}/changes`, { against });
+    host.replaceChildren(...changes.map(change));
+  } catch (error) {
+    host.replaceChildren(el("p", { class: "soft" }, error.message));
+  }
+}
+
+function change({ item, before, after, overlap }) {
+  const rows = (items) => new Set(items.map((one) => one.row));
+  const [old, fresh] = [rows(before), rows(after)];
+  const line = (word, items, known) => el("div", { class: "before-after" }, el("span", {}, word), faces(items, 96, (one) => (known.has(one.row) ? null : "new")));
+  return el("div", { class: "change", role: "group", "aria-label": `${item.title}: ${percent(overlap)} of its nearest stayed` },
+    el("a", { href: address(item) }, faceAndTitle(item, 96)), line("before", before, fresh), line("after", after, old));
+}

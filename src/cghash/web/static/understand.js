@@ -1,0 +1,115 @@
+// The understand page: what a version knows, how sure it is, and what its bits mean.
+
+import { get } from "./api.js";
+import { lineChart } from "./charts.js";
+import { announce, byId, count, el, figure, noProblem, numbers, percent, problem, several } from "./dom.js";
+import { faces, learnRanges } from "./items.js";
+
+const BITS = 8;
+
+let shownBits = BITS;
+let version;
+
+function options({ models, current }) {
+  byId("version").replaceChildren(...models.map((model) => el("option", { value: model.version },
+    `Version ${model.version}${model.version === current ? ", in use" : ""}: ${model.name}`)));
+  byId("version-field").hidden = false;
+}
+
+async function show(number) {
+  version = number;
+  shownBits = BITS;
+  byId("version").value = String(number);
+  noProblem();
+  try {
+    const model = await get(`/api/models/${number}`);
+    byId("shown").hidden = false;
+    drawCertificate(model);
+    drawHistory(model);
+    await Promise.all([drawBits(), drawCurve()]);
+    announce(`Version ${number}.`);
+  } catch (error) {
+    byId("shown").hidden = true;
+    problem(error.message);
+  }
+}
+
+function drawCertificate({ certificate, bits, method, answers }) {
+  byId("certificate").textContent = certificate?.message ?? `${method} gives no certificate: it does not say how far from the best it stopped.`;
+  const facts = certificate ? [["objective", figure(certificate.objective)], ["no model can be below", figure(certificate.bound)], ["gap", figure(certificate.gap, 2)]] : [];
+  numbers(byId("certificate-numbers"), [...facts, ["bits", count(bits)], ["answers learned from", count(answers)]]);
+}
+
+function drawHistory({ history }) {
+  const objective = history?.objective ?? [];
+  if (objective.length < 2) {
+    byId("history").replaceChildren(el("p", { class: "soft" }, "No history was kept."));
+    return;
+  }
+  const x = objective.map((_, at) => at + 1);
+  const series = [{ name: "objective", x, y: objective }];
+  if (history.bound?.some((value) => value !== null)) series.push({ name: "bound", x, y: history.bound });
+  const charts = [lineChart({ series, label: "Objective and bound, bit by bit", xLabel: "bits", from: 0 })];
+  if (history.satisfied?.some((value) => value !== null)) {
+    charts.push(lineChart({ series: [{ name: "share of triplets satisfied", x, y: history.satisfied }], label: "Share of triplets satisfied, bit by bit", xLabel: "bits", to: 1 }));
+  }
+  byId("history").replaceChildren(...charts);
+}
+
+async function drawCurve() {
+  const card = byId("curve-card");
+  try {
+    const { recall, precision, mean_average_precision: mean, queries } = await get(`/api/models/${version}/curve`);
+    byId("curve").replaceChildren(
+      el("p", {}, `Mean average precision ${figure(mean)}, over ${several(queries, "query", "queries")}: items of the same label count as right.`),
+      lineChart({ series: [{ name: "precision", x: recall, y: precision }], label: "Precision by recall", xLabel: "recall", from: 0, to: 1, xFrom: 0, xTo: 1 }));
+    card.hidden = false;
+  } catch (error) {
+    card.hidden = true; // a workspace without labels has none
+    if (error.status !== 404) throw error;
+  }
+}
+
+async function drawBits() {
+  const { bits } = await get(`/api/models/${version}/bits`, { count: shownBits });
+  const heaviest = Math.max(...bits.map((bit) => bit.weight)) || 1;
+  byId("bits").replaceChildren(...bits.map((bit) => oneBit(bit, heaviest)));
+  byId("more").hidden = bits.length < shownBits;
+}
+
+function oneBit({ bit, weight, share_of_weight: share, ones, zero, one, zero_labels: zeroLabels, one_labels: oneLabels }, heaviest) {
+  const side = (value, part, items, labels) => el("div", { class: "side" },
+    el("p", {}, `${value}: ${percent(part)} of the items`, labels?.length ? `, mostly ${labels.join(", ")}` : ""), faces(items));
+  return el("li", { class: "bit card", id: `bit-${bit}` },
+    el("div", { class: "about" }, el("h3", {}, `Bit ${bit}`),
+      el("span", { class: "track", "aria-hidden": "true", css: { "--share": (weight / heaviest).toFixed(3) } }),
+      el("span", { class: "soft" }, `weight ${figure(weight)}, ${(share * 100).toFixed(1)} % of all`)),
+    side(0, 1 - ones, zero, zeroLabels), side(1, ones, one, oneLabels));
+}
+
+async function start() {
+  try {
+    const [workspace, list] = await Promise.all([get("/api/workspace"), get("/api/models")]);
+    learnRanges(workspace.attributes);
+    if (!list.models.length) {
+      problem("No model yet: compare some items, then learn from what you answered.", [["Teach", "/teach"], ["Learn", "/learn"]]);
+      return;
+    }
+    options(list);
+    const asked = Number(new URLSearchParams(location.search).get("model"));
+    const known = list.models.some((model) => model.version === asked);
+    byId("version").addEventListener("change", ({ target }) => {
+      history.replaceState(null, "", `/understand?model=${target.value}`);
+      show(Number(target.value));
+    });
+    byId("more").addEventListener("click", () => {
+      shownBits += 2 * BITS;
+      drawBits().catch((error) => problem(error.message));
+    });
+    await show(known ? asked : list.current ?? list.models[0].version);
+  } catch (error) {
+    problem(error.message);
+  }
+}
+
+start();
