@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from collections.abc import Callable
 from copy import copy
 from typing import Any, Self
 
@@ -26,7 +27,7 @@ from .learning.columns import Columns
 from .learning.families import Family, family_of
 from .learning.losses import LOSSES, loss_of
 from .learning.regularizers import REGULARIZERS, regularizer_of
-from .learning.result import FitResult
+from .learning.result import ColumnRecord, FitResult
 from .learning.triplets import TripletSet, from_rows
 
 METHODS = ("refined", "paper")
@@ -122,7 +123,14 @@ class CGHash(CodeEstimator):
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any = None, *, triplets: Any = None, triplet_weights: Any = None, duplets: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        triplets: Any = None,
+        triplet_weights: Any = None,
+        duplets: Any = None,
+        on_bit: Callable[[int, ColumnRecord], None] | None = None,
     ) -> Self:
         """Learn hash functions and weights.
 
@@ -131,11 +139,14 @@ class CGHash(CodeEstimator):
         X : (n, d) items; dense, or CSR for linear functions
         y : (n,) labels or (n, L) multi-label indicator matrix, optional
             Without y and triplets, an item's Euclidean neighbours are its relevant items.
-        triplets : (t, 3) int row numbers, optional
+        triplets : (t, 3) int row numbers, or TripletSet, optional
             Comparisons (anchor, near, far): the anchor is nearer to `near` than to `far`.
         triplet_weights : (t,) non-negative, optional
         duplets : (k, 2) int row numbers, optional
             Pairs that should get near codes.
+        on_bit : callable, optional
+            Is called after each bit with the number of bits so far and the record of the last; a KeyboardInterrupt
+            that it raises ends the fit there, with the bits so far.
         """
         began = time.perf_counter()
         self._check_parameters()
@@ -155,6 +166,8 @@ class CGHash(CodeEstimator):
             def after_column(state: State) -> None:
                 saved.write(state)
                 progress(state)
+                if on_bit is not None:
+                    on_bit(len(state.records), state.records[-1])
 
             # the loop's matrices are small or go through our own kernels: waiting BLAS threads only get in the way
             with threadpool_limits(1, user_api="blas"):
@@ -257,6 +270,8 @@ class CGHash(CodeEstimator):
         if triplets is not None:
             if y is not None:
                 raise InvalidInputError("y and triplets must not both be given: labels make triplets of their own")
+            if isinstance(triplets, TripletSet):
+                return _checked_set(triplets, X.shape[0], weights)
             return from_rows(triplets, X.shape[0], weights)
         if weights is not None:
             raise InvalidInputError("triplet_weights must come with triplets")
@@ -311,6 +326,14 @@ class CGHash(CodeEstimator):
         tags.input_tags.sparse = self.hash_function == "linear"
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _checked_set(triplets: TripletSet, n_items: int, weights: Any) -> TripletSet:
+    if weights is not None:
+        raise InvalidInputError("triplet_weights must come with rows of triplets: a TripletSet has weights of its own")
+    if triplets.n_items != n_items:
+        raise InvalidInputError(f"triplets must be of the {n_items} items of X, got a set over {triplets.n_items}")
+    return triplets
 
 
 def _described(value: Any) -> str:

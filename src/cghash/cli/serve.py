@@ -1,0 +1,92 @@
+"""`cghash serve`: the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ._data import say
+from ._options import quiet_option
+
+if TYPE_CHECKING:
+    from ..workspace import Workspace
+
+
+@click.command()
+@click.argument("folder", required=False, metavar="[DIR]", type=click.Path(file_okay=False))
+@click.option(
+    "--demo", is_flag=True, help="A workspace of handwritten digits, in a folder that is kept (DIR, or a cache)."
+)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; any but loopback needs a token."
+)
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
+@click.option("--token", envvar="CGHASH_TOKEN", show_envvar=True, help="What callers must know, 16 characters or more.")
+@click.option("--allow-host", multiple=True, metavar="NAME", help="A further name that the server may be called by.")
+@click.option(
+    "--database", envvar="CGHASH_DATABASE", show_envvar=True, help="postgresql:// URL instead of DIR's SQLite."
+)
+@click.option("--jobs", "n_jobs", type=int, help="Threads of a search; all cores by default.")
+@quiet_option
+def serve(
+    folder: str | None,
+    demo: bool,
+    host: str,
+    port: int,
+    token: str | None,
+    allow_host: tuple[str, ...],
+    database: str | None,
+    n_jobs: int | None,
+    quiet: bool,
+) -> None:
+    """Open a page over a workspace: search by example, teach by comparing, learn.
+
+    \b
+    Examples:
+      cghash serve --demo
+      cghash workspace new photos.ws --items photos/ && cghash serve photos.ws
+      CGHASH_TOKEN=$(openssl rand -hex 16) cghash serve photos.ws --host 0.0.0.0
+      cghash serve photos.ws --database postgresql://team@db/answers
+    """
+    if folder is None and not demo:
+        raise click.UsageError("give the folder of a workspace, or --demo")
+    from ..web import serving
+
+    if token is None and not serving.is_loopback(host):
+        raise click.UsageError(f"--host {host} can be reached by others: set CGHASH_TOKEN, or give --token")
+    listening = serving.listen(host, port)
+    workspace = _workspace(folder, demo, database, quiet)
+    if workspace.records.current is None:
+        say("learning a first model from the vectors alone", quiet)
+        from ..workspace.learning import first_model
+
+        first_model(workspace)
+    shown = f"[{host}]" if ":" in host else host
+    say(f"serving {workspace.folder} at http://{shown}:{listening.getsockname()[1]} (Ctrl-C stops)", quiet)
+    try:
+        serving.serve(workspace, listening, token=token, allowed=allow_host, n_jobs=n_jobs)
+    finally:
+        workspace.close()
+
+
+def _workspace(folder: str | None, demo: bool, database: str | None, quiet: bool) -> Workspace:
+    from ..workspace import Workspace
+
+    if not demo:
+        return Workspace.open(str(folder), database)
+    from ..workspace.demo import demo_workspace
+
+    path = Path(folder) if folder is not None else _cache() / "demo.ws"
+    if not (path / "workspace.json").exists():
+        say(f"making a workspace of handwritten digits in {path}", quiet)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        demo_workspace(path).close()
+    return Workspace.open(path, database)
+
+
+def _cache() -> Path:
+    from ..lab.datasets.folders import cache_folder
+
+    return cache_folder()

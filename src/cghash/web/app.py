@@ -1,0 +1,126 @@
+"""The parts put together: an ASGI application over one workspace."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.staticfiles import StaticFiles
+
+from ..exceptions import FormatError, InUseError, InvalidInputError, MissingDependencyError
+from ..workspace.folder import Workspace
+from .batching import TooManyError
+from .guard import Guard, Token
+from .metrics import Metrics
+from .routes import answered, answers, items, jobs, models, pages, search
+from .service import NotThereError, Service
+
+__all__ = ["LOOPBACK", "create_app"]
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+MOST_BYTES = 20 * 2**20  # of a request; a photograph fits
+
+_log = logging.getLogger("cghash.web")
+
+
+def create_app(
+    workspace: Workspace,
+    *,
+    token: str | None = None,
+    hosts: frozenset[str] | None = LOOPBACK,
+    most_bytes: int = MOST_BYTES,
+    n_jobs: int | None = None,
+) -> Guard:
+    """A server over a workspace, as an ASGI application.
+
+    Parameters
+    ----------
+    workspace : Workspace
+    token : what callers must know; None lets everyone in who can reach the server
+    hosts : names by which it may be called; None is any
+    most_bytes : of a request's body
+    n_jobs : threads of a search; None is all cores
+    """
+    service = Service(workspace, n_jobs)
+    app = FastAPI(
+        title="cghash",
+        version=version("cghash"),
+        description="Search by example, teach by comparing, and learn binary codes from what people said.",
+        docs_url=None,  # they would be fetched from elsewhere
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        lifespan=_lifespan,
+    )
+    app.state.service, app.state.metrics = service, Metrics()
+    app.state.token = None if token is None else Token(token)
+    app.state.streams, app.state.stopping = 0, False
+    for part in (search, items, answers, models, jobs, pages):
+        app.include_router(part.router)
+    app.mount("/static", StaticFiles(directory=pages.HOME / "static"), name="static")
+    _handle_errors(app)
+    return Guard(app, token=app.state.token, hosts=hosts, most_bytes=most_bytes, metrics=app.state.metrics)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    service: Service = app.state.service
+    await run_in_threadpool(service.jobs.resume)
+    if service.current is not None:
+        await run_in_threadpool(service.versions.at, service.current)
+    yield
+    app.state.stopping = True
+    await run_in_threadpool(service.close)
+
+
+def _handle_errors(app: FastAPI) -> None:
+    """Every error is one sentence; what a caller cannot mend is for the log."""
+    known: dict[type[Exception], int] = {
+        InvalidInputError: 400,
+        FormatError: 400,
+        MissingDependencyError: 400,
+        NotThereError: 404,
+        InUseError: 409,
+        TooManyError: 503,
+    }
+    for kind, status in known.items():
+        app.add_exception_handler(kind, _saying(status))
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _saying(413))
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def _saying(status: int) -> Any:
+    words = {503: "too many requests at once: try again in a moment", 413: "the request is too large"}
+
+    async def handler(request: Request, error: Exception) -> Response:
+        return answered({"error": words.get(status) or " ".join(str(error).split())}, status)
+
+    return handler
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
+    return answered({"error": f"{where or 'the request'}: {first['msg']}"}, 422)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404 and not request.url.path.startswith("/api/"):
+        return pages.page(request, "error", 404, "There is no such page.")
+    return answered({"error": str(error.detail).lower()}, error.status_code)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return answered({"error": "something went wrong here; the server's log says what"}, 500)

@@ -1,0 +1,78 @@
+"""Searches that wait at the same time are answered in one pass over the index.
+
+One thread searches; while it does, further queries gather, and the next pass takes all of them. A server that is idle
+answers at once, a busy one in larger and larger passes, which the index answers faster than one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..workspace.versions import CodeSearch
+
+__all__ = ["Batcher", "TooManyError"]
+
+Found = tuple[NDArray[np.float64], NDArray[np.int64]]
+Asked = list[tuple[NDArray[np.uint8], "asyncio.Future[Found]"]]
+
+_MOST_WAITING = 5000
+_MOST_AT_ONCE = 256
+
+
+class TooManyError(Exception):
+    """More searches wait than can be answered in time."""
+
+
+class Batcher:
+    """Gathers searches; all its methods are called from the event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[int, int], tuple[CodeSearch, Asked]] = {}
+        self._count = 0
+        self._running: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="search")
+
+    async def nearest(self, search: CodeSearch, code: NDArray[np.uint8], k: int) -> Found:
+        """Distances and rows of the k nearest items of a code."""
+        if self._count >= _MOST_WAITING:
+            raise TooManyError
+        future: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault((id(search), k), (search, []))[1].append((code, future))
+        self._count += 1
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+        return await future
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                waiting, self._waiting, self._count = self._waiting, {}, 0
+                for (_, k), (search, asked) in waiting.items():
+                    for start in range(0, len(asked), _MOST_AT_ONCE):
+                        await self._answer(search, k, asked[start : start + _MOST_AT_ONCE])
+        finally:
+            self._running = None
+
+    async def _answer(self, search: CodeSearch, k: int, asked: Asked) -> None:
+        codes = np.stack([code for code, _ in asked])
+        loop = asyncio.get_running_loop()
+        try:
+            distances, rows = await loop.run_in_executor(self._thread, search.index.search, codes, k)
+        except Exception as error:  # whatever it is, those who wait must hear of it
+            for _, future in _still_waiting(asked):
+                future.set_exception(error)
+        else:
+            for i, future in _still_waiting(asked):
+                future.set_result((distances[i], rows[i]))
+
+
+def _still_waiting(asked: Asked) -> list[tuple[int, asyncio.Future[Found]]]:
+    """Places and futures; whoever asked may have gone."""
+    return [(i, future) for i, (_, future) in enumerate(asked) if not future.done()]

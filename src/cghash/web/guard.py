@@ -1,0 +1,181 @@
+"""What every request passes first, and what every answer carries.
+
+1. *Host*: a server on loopback answers only to names of loopback, so that a foreign page cannot reach it through a name
+   of its own that suddenly points here (DNS rebinding).
+2. *Token*, where there is one: `Authorization: Bearer …`, or the cookie that `/login` sets; compared in constant time.
+3. *Origin*: a request that changes something must come from this page or from no page at all, and be of a content type
+   that a form of a foreign page cannot send.
+4. *Size*: a body that is too large is refused before, or while, it is read.
+
+Answers carry a Content-Security-Policy without inline script, and headers that keep other pages from framing, sniffing
+or embedding them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+
+from .metrics import Metrics
+
+__all__ = ["COOKIE", "Guard", "Token"]
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+COOKIE = "cghash"
+OPEN = ("/login", "/healthz")  # without a token
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+]
+_CHANGING = {"POST", "PUT", "PATCH", "DELETE"}
+
+
+class Token:
+    """What a caller must know."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret.encode()
+        self.cookie = hmac.new(self._secret, b"cookie of the page", hashlib.sha256).hexdigest()
+
+    def fits(self, given: str) -> bool:
+        """Whether this is the token; takes as long for any wrong one."""
+        return hmac.compare_digest(given.encode(), self._secret)
+
+    def admits(self, headers: dict[bytes, bytes]) -> bool:
+        """Whether the headers of a request carry the token or its cookie."""
+        kind, _, given = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        if kind.lower() == "bearer" and self.fits(given.strip()):
+            return True
+        try:
+            cookies = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
+        except CookieError:
+            return False
+        return COOKIE in cookies and hmac.compare_digest(cookies[COOKIE].value.encode(), self.cookie.encode())
+
+
+class Guard:
+    """The outermost layer of the server.
+
+    Parameters
+    ----------
+    app : what answers the requests that pass
+    token : Token, or None where everyone who reaches the server may use it
+    hosts : names that a request may call the server by; None admits any
+    most_bytes : of a request's body
+    metrics : counts what passes through
+    """
+
+    def __init__(
+        self, app: App, *, token: Token | None, hosts: frozenset[str] | None, most_bytes: int, metrics: Metrics
+    ) -> None:
+        self.app, self.token, self.hosts = app, token, hosts
+        self.most_bytes, self.metrics = most_bytes, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        began, status = time.perf_counter(), 500
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), *HEADERS]
+            await send(message)
+
+        headers = dict(scope["headers"])
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await _refuse(scope, sending, *refusal)
+        else:
+            await self.app(scope, self._limited(receive), sending)
+        route = scope.get("route")
+        self.metrics.count(getattr(route, "path", "other"), status, time.perf_counter() - began)
+
+    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+        """Status and reason, where the request is not let through."""
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        if self.hosts is not None and _name(host) not in self.hosts:
+            return 421, "the server is not known by this name; --allow-host NAME lets it be called so"
+        guarded = scope["path"] not in OPEN and not scope["path"].startswith("/static/")
+        if self.token is not None and guarded and not self.token.admits(headers):
+            return 401, "a token is needed: Authorization: Bearer TOKEN"
+        if scope["method"] in _CHANGING:
+            return _foreign(scope, headers, host) or self._too_large(headers)
+        return self._too_large(headers)
+
+    def _too_large(self, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+        told = headers.get(b"content-length", b"0")
+        if not told.isdigit() or int(told) > self.most_bytes:
+            return 413, f"a request must be of at most {self.most_bytes} bytes"
+        return None
+
+    def _limited(self, receive: Receive) -> Receive:
+        """The body, until it is longer than it may be; then as if the caller had gone."""
+        left = self.most_bytes
+
+        async def receiving() -> Message:
+            nonlocal left
+            message = await receive()
+            if message["type"] == "http.request":
+                left -= len(message.get("body", b""))
+                if left < 0:
+                    return {"type": "http.disconnect"}
+            return message
+
+        return receiving
+
+
+def _foreign(scope: Scope, headers: dict[bytes, bytes], host: str) -> tuple[int, str] | None:
+    """Whether a request that changes something may have been made by a foreign page."""
+    origin = headers.get(b"origin", b"").decode("latin-1").lower()
+    if origin and origin != f"{scope.get('scheme', 'http')}://{host}":
+        return 403, "the request comes from another page"
+    if headers.get(b"sec-fetch-site", b"none") not in (b"same-origin", b"none"):
+        return 403, "the request comes from another page"
+    kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+    wanted = kind == b"application/json" or kind.startswith(b"image/")
+    if not wanted and not (scope["path"] == "/login" and kind == b"application/x-www-form-urlencoded"):
+        return 415, "Content-Type must be application/json, or an image for a search by image"
+    return None
+
+
+def _name(host: str) -> str:
+    """A host without its port: `[::1]:8000` is `[::1]`."""
+    name, bracket, _ = host.partition("]")
+    return name + bracket if bracket else host.partition(":")[0]
+
+
+async def _refuse(scope: Scope, send: Send, status: int, reason: str) -> None:
+    if status == 401 and scope["method"] == "GET" and not scope["path"].startswith("/api/"):
+        await send({"type": "http.response.start", "status": 303, "headers": [(b"location", b"/login")]})
+        await send({"type": "http.response.body", "body": b""})
+        return
+    headers = [(b"content-type", b"application/json")]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps({"error": reason}).encode()})

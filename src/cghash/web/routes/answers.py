@@ -1,0 +1,125 @@
+"""`/api/questions`, `/api/answers`: what people are asked, and what they say."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from ...exceptions import InvalidInputError
+from ...workspace.answers import from_list
+from ...workspace.records import Answer
+from ..schemas import (
+    MOST_QUESTIONS,
+    AnsweredOut,
+    AnswerRequest,
+    AnswersOut,
+    ListAnsweredOut,
+    ListRequest,
+    Nothing,
+    QuestionsOut,
+    SummaryOut,
+    UndoneOut,
+)
+from ..service import NotThereError, Service
+from . import REFUSED, answered, service_of
+
+router = APIRouter(prefix="/api", tags=["answers"], responses=REFUSED)
+
+_MOST_SKIPPED = 100
+
+
+@router.get("/questions", response_model=QuestionsOut)
+def questions(
+    request: Request,
+    count: Annotated[int, Query(ge=1, le=MOST_QUESTIONS)] = 3,
+    skip: Annotated[list[int], Query(max_length=_MOST_SKIPPED, description="anchors that are being asked")] = [],  # noqa: B006
+) -> Response:
+    """Questions to ask next: most where an answer teaches most, some that only test."""
+    service = service_of(request)
+    known = [row for row in skip if 0 <= row < len(service.items)]
+    chosen = service.questioner.questions(service.search_by(None)[1], service.asked(), count, known)
+    shown = [(q, service.describe([q.anchor, q.left, q.right])) for q in chosen]
+    return answered(
+        {
+            "questions": [
+                {"key": q.key, "anchor": a, "left": left, "right": right, "source": q.source}
+                for q, (a, left, right) in shown
+            ]
+        }
+    )
+
+
+@router.post("/answers", response_model=AnsweredOut, status_code=201)
+def answer(request: Request, given: AnswerRequest) -> Response:
+    """Store an answer; when this returns, it is on the disk. The same key again changes nothing."""
+    service = service_of(request)
+    stored = _stored(service, [_answer(service, given)])
+    return answered({"answer": stored[0], "summary": service.summary()}, 201)
+
+
+@router.post("/answers/list", response_model=ListAnsweredOut, status_code=201)
+def answer_list(request: Request, given: ListRequest) -> Response:
+    """Store "this should be nearer" (or farther), said of a list of results, as comparisons with those beside it."""
+    service = service_of(request)
+    if given.row not in given.shown or given.row == given.item:
+        raise InvalidInputError("row must be one of the shown rows, and not the item itself")
+    triplets = from_list(given.item, given.row, given.wanted, list(dict.fromkeys(given.shown)))
+    if not triplets:
+        where = "first" if given.wanted == "nearer" else "last"
+        raise InvalidInputError(f"row {given.row} is the {where} of the shown rows: nothing there says {given.wanted}")
+    answers = [
+        Answer(f"{given.key}-{i}", *_rows(service, triplet), "left", "list", service.current)
+        for i, triplet in enumerate(triplets)
+    ]
+    return answered({"answers": _stored(service, answers), "summary": service.summary()}, 201)
+
+
+@router.get("/answers", response_model=AnswersOut)
+def answers(
+    request: Request,
+    start: Annotated[int, Query(ge=0, lt=2**62)] = 0,
+    count: Annotated[int, Query(ge=0, le=1000)] = 50,
+) -> Response:
+    """Answers, newest first, those taken back among them."""
+    records = service_of(request).records
+    found = [_shown(a) for a in records.answers(start, count, newest_first=True)]
+    return answered({"total": records.count_answers()[0], "answers": found})
+
+
+@router.get("/answers/summary", response_model=SummaryOut)
+def summary(request: Request) -> Response:
+    """How many answers there are, what they agree with, and where they contradict each other."""
+    return answered(service_of(request).summary())
+
+
+@router.delete("/answers/{number}", response_model=UndoneOut)
+def undo(request: Request, number: Annotated[int, Path(ge=0, lt=2**62)], nothing: Nothing | None = None) -> Response:
+    """Take an answer back; it is kept, but nothing is learned from it."""
+    service = service_of(request)
+    if service.records.answer(number) is None:
+        raise NotThereError(f"there is no answer {number}")
+    service.records.undo(number)
+    return answered({"summary": service.summary()})
+
+
+def _answer(service: Service, given: AnswerRequest) -> Answer:
+    rows = _rows(service, (given.anchor, given.left, given.right))
+    return Answer(given.key, *rows, given.choice, given.source, service.current, given.seconds)
+
+
+def _rows(service: Service, rows: tuple[int, int, int]) -> tuple[int, int, int]:
+    for row in rows:
+        service.check_row(row)
+    if len(set(rows)) < 3:
+        raise InvalidInputError(f"an answer must be about three different items, got {rows}")
+    return rows
+
+
+def _stored(service: Service, answers: list[Answer]) -> list[dict[str, Any]]:
+    return [_shown(a) for a in service.records.add_answers(answers)]
+
+
+def _shown(a: Answer) -> dict[str, Any]:
+    names = ("id", "key", "anchor", "left", "right", "choice", "source", "created", "model", "seconds")
+    return {name: getattr(a, name) for name in names} | {"undone": a.undone is not None}

@@ -1,0 +1,91 @@
+"""`/api/workspace`, `/api/items`: what is there to see."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Response
+from fastapi import Request as Asked
+
+from ...exceptions import CGHashError
+from ..schemas import MOST_FILTERS, MOST_ITEMS, Filter, ItemOut, ItemsOut, WorkspaceOut
+from ..service import NotThereError, Service
+from ..thumbnails import SIZES, picture_type, thumbnail
+from . import REFUSED, answered, service_of
+
+router = APIRouter(prefix="/api", tags=["items"], responses=REFUSED)
+
+RowPath = Annotated[int, Path(ge=0, lt=2**62)]
+Filters = Annotated[list[Filter], Query(max_length=MOST_FILTERS, description="colour=red, year>=1990, title~sea")]
+
+
+@router.get("/workspace", response_model=WorkspaceOut)
+def workspace(request: Asked) -> Response:
+    """What this workspace holds."""
+    service = service_of(request)
+    about, embedder = service.workspace.about, service.workspace.embedder
+    attributes = [
+        {"name": a.name, "kind": a.kind, "values": a.values, "least": a.least, "most": a.most}
+        for a in service.items.attributes
+    ]
+    return answered(
+        {
+            "title": about["title"],
+            "kind": about["kind"],
+            "items": len(service.items),
+            "dimension": about["dimension"],
+            "vectors": about["vectors"]["source"],
+            "labels": about["labels"],
+            "attributes": attributes,
+            "current": service.current,
+            "queries": {"image": embedder.takes_image, "text": embedder.takes_text},
+        }
+    )
+
+
+@router.get("/items", response_model=ItemsOut)
+def items(
+    request: Asked,
+    start: Annotated[int, Query(ge=0, lt=2**62)] = 0,
+    count: Annotated[int, Query(ge=0, le=MOST_ITEMS)] = 60,
+    filter: Filters = [],  # noqa: A002, B006  FastAPI copies it
+) -> Response:
+    """Some of the items that pass all filters, in the order of their rows."""
+    service = service_of(request)
+    rows = service.items.rows(filter)
+    shown = service.describe(rows[start : start + count].tolist())
+    return answered({"total": len(rows), "start": start, "items": shown})
+
+
+@router.get("/items/{row}", response_model=ItemOut)
+def item(request: Asked, row: RowPath) -> Response:
+    """One item, with the whole of its text."""
+    service = service_of(request)
+    return answered(service.describe([service.check_row(row)], whole=True)[0])
+
+
+@router.get(
+    "/items/{row}/image",
+    response_class=Response,
+    responses={200: {"content": {"image/png": {}, "image/jpeg": {}}, "description": "The picture"}},
+)
+def image(request: Asked, row: RowPath, size: int = SIZES[1]) -> Response:
+    """An item's picture, at most `size` pixels wide and high (96, 160, 320, 640); 0 is the original."""
+    service = service_of(request)
+    if service.items.get([service.check_row(row)])[0].file is None:
+        raise NotThereError(f"item {row} has no picture")
+    if size not in (0, *SIZES):
+        raise NotThereError(f"size must be one of 0, {', '.join(map(str, SIZES))}, got {size}")
+    data, media = _picture(service, row, size)
+    return Response(data, media_type=media, headers={"cache-control": "private, max-age=86400"})
+
+
+def _picture(service: Service, row: int, size: int) -> tuple[bytes, str]:
+    try:
+        path: Any = service.workspace.picture(row)
+        media = picture_type(path)
+        if size == 0 and media is not None:
+            return path.read_bytes(), media
+        return thumbnail(service.workspace, row, size or SIZES[-1])
+    except (CGHashError, OSError) as error:
+        raise NotThereError(f"the picture of item {row} cannot be shown") from error

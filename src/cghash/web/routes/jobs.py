@@ -1,0 +1,110 @@
+"""`/api/jobs`: learning in the background."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from ...workspace.records import ACTIVE_STATES, Job
+from ..batching import TooManyError
+from ..schemas import Failure, JobRequest, JobsOut, Nothing, OneJobOut
+from ..service import NotThereError, Service
+from . import REFUSED, answered, service_of
+
+router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=REFUSED)
+
+Number = Annotated[int, Path(ge=1, lt=2**62)]
+_LOOK = 0.25  # seconds between two looks at a job
+_STILL_HERE = 15.0  # seconds after which a silent stream says that it is still there
+_MOST_STREAMS = 64
+
+
+_BUSY: dict[int | str, dict[str, Any]] = {409: {"model": Failure, "description": "Another job is under way"}}
+
+
+@router.post("", response_model=OneJobOut, status_code=202, responses=_BUSY)
+def start(request: Request, wanted: JobRequest) -> Response:
+    """Learn a new version from the answers, in a process of its own."""
+    return answered({"job": _shown(service_of(request).jobs.start(wanted.model_dump()))}, 202)
+
+
+@router.get("", response_model=JobsOut)
+def jobs(request: Request) -> Response:
+    """The last jobs, newest first."""
+    service = service_of(request)
+    found = service.records.jobs()
+    return answered({"jobs": [_shown(service.jobs.look_after(j.id) if _runs(j) else j) for j in found]})
+
+
+@router.get("/{number}", response_model=OneJobOut)
+def job(request: Request, number: Number) -> Response:
+    """A job as it is now."""
+    service = service_of(request)
+    _check(service, number)
+    return answered({"job": _shown(service.jobs.look_after(number))})
+
+
+@router.post("/{number}/cancel", response_model=OneJobOut)
+def cancel(request: Request, number: Number, nothing: Nothing | None = None) -> Response:
+    """Ask a job to end; one that has ended stays as it is."""
+    service = service_of(request)
+    _check(service, number)
+    return answered({"job": _shown(service.jobs.cancel(number))})
+
+
+@router.get(
+    "/{number}/events",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {}}, "description": "A job each time that it changes"}},
+)
+async def events(request: Request, number: Number) -> StreamingResponse:
+    """The job each time that it changes, as server-sent events, until it has ended."""
+    service = service_of(request)
+    await run_in_threadpool(_check, service, number)
+    state = request.app.state
+    if state.streams >= _MOST_STREAMS:
+        raise TooManyError
+    return StreamingResponse(
+        _stream(request, service, number), media_type="text/event-stream", headers={"cache-control": "no-store"}
+    )
+
+
+async def _stream(request: Request, service: Service, number: int) -> AsyncIterator[bytes]:
+    state = request.app.state
+    state.streams += 1
+    try:
+        last, silent = None, 0.0
+        while not state.stopping and not await request.is_disconnected():
+            found = await run_in_threadpool(service.jobs.look_after, number)
+            if found != last:
+                last, silent = found, 0.0
+                yield b"data: " + orjson.dumps(_shown(found)) + b"\n\n"
+            elif silent > _STILL_HERE:
+                silent = 0.0
+                yield b": still here\n\n"
+            if not _runs(found):
+                return
+            await asyncio.sleep(_LOOK)
+            silent += _LOOK
+    finally:
+        state.streams -= 1
+
+
+def _check(service: Service, number: int) -> None:
+    if not service.records.has_job(number):
+        raise NotThereError(f"there is no job {number}")
+
+
+def _runs(job: Job) -> bool:
+    return job.state in ACTIVE_STATES
+
+
+def _shown(job: Job) -> dict[str, Any]:
+    return asdict(job)

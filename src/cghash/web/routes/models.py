@@ -1,0 +1,157 @@
+"""`/api/models`: the versions, what each proves, what its bits separate, and what it changed."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from ...codes import unpack
+from ...workspace.quality import overlaps, retrieval, sampled_rows
+from ...workspace.records import Version
+from ...workspace.versions import CodeSearch, VectorSearch
+from ..schemas import BitsOut, ChangesOut, CurrentRequest, CurveOut, ModelDetailOut, ModelsOut
+from ..service import NotThereError, Service
+from . import REFUSED, answered, service_of
+
+router = APIRouter(prefix="/api/models", tags=["models"], responses=REFUSED)
+
+Number = Annotated[int, Path(ge=1, lt=2**62)]
+_ON_A_SIDE = 8  # items shown of each side of a bit
+_QUERIES = 300  # whose results are compared
+_LOOKED_AT = 20000  # items among which the sides of a bit are looked for
+
+
+@router.get("", response_model=ModelsOut)
+def models(request: Request) -> Response:
+    """All versions, oldest first."""
+    service = service_of(request)
+    return answered({"current": service.current, "models": [_shown(v) for v in service.records.versions()]})
+
+
+@router.post("/current", response_model=ModelsOut)
+def use(request: Request, wanted: CurrentRequest) -> Response:
+    """Use a version from now on: a new one, or go back to an old one."""
+    service_of(request).use(wanted.version)
+    return models(request)
+
+
+@router.get("/{number}", response_model=ModelDetailOut)
+def model(request: Request, number: Number) -> Response:
+    """A version, its certificate, and how its fit went."""
+    service = service_of(request)
+    shown = _shown(service.records.version(service.check_version(number)))
+    result = getattr(service.versions.at(number).model, "result_", None)
+    if result is None:  # a peer's model
+        return answered(shown | {"certificate": None, "history": None})
+    certificate = {
+        "message": result.message,
+        "status": result.status,
+        "exact": result.exact,
+        "objective": result.objective,
+        "bound": _finite(result.bound),
+        "gap": _finite(result.gap),
+    }
+    history = {
+        name: [_finite(float(value)) for value in result.history[name]]
+        for name in ("objective", "bound", "satisfied", "gap")
+    }
+    return answered(shown | {"certificate": certificate, "history": history})
+
+
+@router.get("/{number}/bits", response_model=BitsOut)
+def bits(request: Request, number: Number, count: Annotated[int, Query(ge=1, le=1024)] = 12) -> Response:
+    """The heaviest bits, and items on either side of each."""
+    service = service_of(request)
+    search = service.versions.at(service.check_version(number))
+    rows = sampled_rows(len(search.codes), _LOOKED_AT)
+    values = unpack(search.codes[rows], search.bits)
+    heaviest = np.argsort(-search.weights, kind="stable")[:count].tolist()
+    return answered({"version": number, "bits": [_bit(service, search, rows, values, bit) for bit in heaviest]})
+
+
+def _bit(service: Service, search: CodeSearch, rows: Any, values: Any, bit: int) -> dict[str, Any]:
+    total = float(search.weights.sum())
+    ones = values[:, bit] == 1
+    labels = service.workspace.labels
+    return {
+        "bit": bit,
+        "weight": float(search.weights[bit]),
+        "share_of_weight": float(search.weights[bit]) / total if total else 0.0,
+        "ones": float(ones.mean()),
+        "zero": _side(service, rows[~ones]),
+        "one": _side(service, rows[ones]),
+        "zero_labels": None if labels is None else _common(labels[rows[~ones]], labels[rows]),
+        "one_labels": None if labels is None else _common(labels[rows[ones]], labels[rows]),
+    }
+
+
+def _side(service: Service, rows: Any) -> list[dict[str, Any]]:
+    """A few items of one side of a bit, spread over all of them."""
+    return service.describe(rows[:: max(1, len(rows) // _ON_A_SIDE)][:_ON_A_SIDE].tolist())
+
+
+def _common(some: Any, among: Any) -> list[str]:
+    """Labels most of whose items are on this side, the purest first."""
+    names, counts = np.unique(among, return_counts=True)
+    here = dict(zip(*np.unique(some, return_counts=True), strict=True))
+    shares = [(here.get(name, 0) / n, str(name)) for name, n in zip(names, counts, strict=True)]
+    return [name for share, name in sorted(shares, key=lambda pair: -pair[0]) if share >= 0.8][:10]
+
+
+@router.get("/{number}/curve", response_model=CurveOut)
+def curve(request: Request, number: Number) -> Response:
+    """Precision and recall by the labels of the workspace, where it has any."""
+    service = service_of(request)
+    labels = service.workspace.labels
+    search = service.versions.at(service.check_version(number))
+    if labels is None or len(labels) < 10:
+        raise NotThereError("this workspace has no labels to measure precision by")
+    found = retrieval(search, labels)
+    return answered(
+        {
+            "recall": found.recall.tolist(),
+            "precision": found.precision.tolist(),
+            "mean_average_precision": found.map,
+            "queries": min(500, len(labels) // 5),
+        }
+    )
+
+
+@router.get("/{number}/changes", response_model=ChangesOut)
+def changes(
+    request: Request,
+    number: Number,
+    against: Annotated[int | None, Query(ge=1, lt=2**62, description="another version; the vectors where none")] = None,
+    count: Annotated[int, Query(ge=1, le=50)] = 8,
+) -> Response:
+    """Queries whose nearest items differ most between two versions."""
+    service = service_of(request)
+    after = service.versions.at(service.check_version(number))
+    before: CodeSearch | VectorSearch = service.versions.vectors
+    if against is not None:
+        before = service.versions.at(service.check_version(against))
+    rows = sampled_rows(len(after.codes), _QUERIES)
+    shares = overlaps(before, after, rows)
+    most = np.argsort(shares, kind="stable")[:count]
+    return answered({"changes": [_change(service, before, after, int(rows[i]), float(shares[i])) for i in most]})
+
+
+def _change(service: Service, before: Any, after: Any, row: int, overlap: float) -> dict[str, Any]:
+    def nearest(search: Any) -> list[dict[str, Any]]:
+        found = search.nearest(row, _ON_A_SIDE + 1, None)[1]
+        return service.describe(found[found != row][:_ON_A_SIDE].tolist())
+
+    described = service.describe([row])[0]
+    return {"item": described, "overlap": overlap, "before": nearest(before), "after": nearest(after)}
+
+
+def _shown(version: Version) -> dict[str, Any]:
+    names = ("version", "name", "method", "bits", "answers", "created", "job")
+    return {name: getattr(version, name) for name in names} | {"report": version.report or None}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

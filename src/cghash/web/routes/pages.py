@@ -1,0 +1,89 @@
+"""The pages themselves, `/login`, `/healthz` and `/metrics`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import cast
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from ..guard import COOKIE, Token
+from ..metrics import Metrics
+from ..schemas import HealthOut
+from . import answered, service_of
+
+router = APIRouter()
+
+HOME = Path(__file__).parents[1]
+PAGES = {"/": "search", "/teach": "teach", "/learn": "learn", "/understand": "understand"}
+_SECONDS_AFTER_WRONG = 0.5  # that a wrong token costs
+_MOST_FORM = 4096  # bytes
+
+# everything is escaped, whatever the name of the template; what a template does not know is an error
+_templates = Environment(loader=FileSystemLoader(HOME / "templates"), autoescape=True, undefined=StrictUndefined)
+
+
+def page(request: Request, name: str, status: int = 200, message: str | None = None) -> HTMLResponse:
+    """A template with what every page knows."""
+    about = service_of(request).workspace.about
+    known = {"title": about["title"], "kind": about["kind"], "page": name, "message": message}
+    return HTMLResponse(_templates.get_template(f"{name}.html").render(known), status)
+
+
+@router.get("/", response_class=HTMLResponse, include_in_schema=False)
+@router.get("/teach", response_class=HTMLResponse, include_in_schema=False)
+@router.get("/learn", response_class=HTMLResponse, include_in_schema=False)
+@router.get("/understand", response_class=HTMLResponse, include_in_schema=False)
+async def pages(request: Request) -> HTMLResponse:
+    return page(request, PAGES[request.url.path])
+
+
+@router.get("/login", response_class=HTMLResponse, include_in_schema=False)
+async def login(request: Request) -> Response:
+    if request.app.state.token is None:
+        return RedirectResponse("/", 303)
+    return page(request, "login")
+
+
+@router.post("/login", response_class=HTMLResponse, include_in_schema=False)
+async def enter(request: Request) -> Response:
+    """Exchange the token for a cookie that scripts cannot read and other pages cannot send."""
+    token = cast(Token | None, request.app.state.token)
+    body = await request.body()
+    fields = parse_qs(body[:_MOST_FORM].decode("utf-8", "replace"))
+    given = fields.get("token", [""])[0].strip()
+    if token is None:
+        return RedirectResponse("/", 303)
+    if not token.fits(given):
+        await asyncio.sleep(_SECONDS_AFTER_WRONG)
+        return page(request, "login", 401, "This is not the token.")
+    response = RedirectResponse("/", 303)
+    safe = request.url.scheme == "https"
+    response.set_cookie(COOKIE, token.cookie, httponly=True, samesite="strict", secure=safe, max_age=30 * 86400)
+    return response
+
+
+@router.get("/healthz", response_model=HealthOut, tags=["state"])
+def health(request: Request) -> Response:
+    """Whether the server answers, and with which model."""
+    service = service_of(request)
+    return answered({"status": "ok", "items": len(service.items), "model": service.current})
+
+
+@router.get("/metrics", response_class=PlainTextResponse, tags=["state"])
+def metrics(request: Request) -> PlainTextResponse:
+    """Counts and times of requests, for Prometheus."""
+    service = service_of(request)
+    told, undone = service.records.count_answers()
+    gauges = {
+        "items": float(len(service.items)),
+        "answers": float(told - undone),
+        "model_version": float(service.current or 0),
+        "jobs_running": float(service.records.active_job() is not None),
+    }
+    text = cast(Metrics, request.app.state.metrics).text(gauges)
+    return PlainTextResponse(text, media_type="text/plain; version=0.0.4")

@@ -1,0 +1,126 @@
+"""The workspace as the routes see it: items, searches, answers, questions, models and jobs, in plain values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import InvalidInputError
+from ..workspace.answers import AnswerBook
+from ..workspace.folder import Workspace
+from ..workspace.items import Item
+from ..workspace.jobs import Jobs
+from ..workspace.questions import Questioner
+from ..workspace.versions import VECTORS, CodeSearch, VectorSearch, Versions
+from .batching import Batcher
+
+__all__ = ["NotThereError", "Service"]
+
+Ints = NDArray[np.int64]
+Ranking = CodeSearch | VectorSearch
+
+_CUT = 200  # characters of a text in lists
+_FRESH = 0.5  # seconds for which the current version is believed; another process may change it
+
+
+class NotThereError(Exception):
+    """What was asked for does not exist."""
+
+
+class Service:
+    """One workspace, open for many requests."""
+
+    def __init__(self, workspace: Workspace, n_jobs: int | None = None) -> None:
+        self.workspace = workspace
+        self.items, self.records = workspace.items, workspace.records
+        self.versions = Versions(workspace, n_jobs)
+        self.book = AnswerBook(self.records)
+        self.questioner = Questioner(workspace.vectors)
+        self.jobs = Jobs(workspace)
+        self.batcher = Batcher()
+        self._current: tuple[float, int | None] = (-np.inf, None)
+        self.titles = lru_cache(100_000)(self._title)
+
+    def close(self) -> None:
+        self.jobs.stop()
+        self.batcher.close()
+
+    # Items
+
+    def check_row(self, row: int) -> int:
+        if not 0 <= row < len(self.items):
+            raise NotThereError(f"there is no item in row {row}: rows are 0 to {len(self.items) - 1}")
+        return row
+
+    def describe(self, rows: Sequence[int] | Ints, *, whole: bool = False) -> list[dict[str, Any]]:
+        """Items as the API shows them."""
+        return [self._described(item, whole) for item in self.items.get(rows)]
+
+    def _described(self, item: Item, whole: bool) -> dict[str, Any]:
+        text = item.text if whole or item.text is None else item.text[:_CUT]
+        label = self.workspace.about["labels"]
+        value = None if label is None else item.attributes.get(label)
+        return {
+            "row": item.row,
+            "id": item.id,
+            "title": item.id if item.text is None or item.file is not None else item.text[:80],
+            "text": text,
+            "image": None if item.file is None else f"/api/items/{item.row}/image",
+            "label": None if value is None else str(value),
+            "attributes": item.attributes,
+        }
+
+    def _title(self, row: int) -> str:
+        return self.items.get([row])[0].id
+
+    # Models
+
+    @property
+    def current(self) -> int | None:
+        """The version in use."""
+        seen, version = self._current
+        if time.monotonic() - seen > _FRESH:
+            version = self.records.current
+            self._current = (time.monotonic(), version)
+        return version
+
+    def use(self, version: int) -> None:
+        self.check_version(version)
+        self.records.use(version)
+        self._current = (-np.inf, None)
+
+    def check_version(self, version: int) -> int:
+        if all(v.version != version for v in self.records.versions()):
+            raise NotThereError(f"there is no model version {version}")
+        return version
+
+    def search_by(self, model: int | str | None, bits: int | None = None) -> tuple[int | str, Ranking]:
+        """The model that was asked for, the current one where none was, the vectors where there is none."""
+        chosen = self.current if model is None else model
+        if chosen is None or chosen == VECTORS:
+            if bits is not None:
+                raise InvalidInputError("bits must be left out of a search by vectors, which have none")
+            return VECTORS, self.versions.vectors
+        version = int(chosen)
+        try:
+            return version, self.versions.at(version, bits)
+        except InvalidInputError:
+            self.check_version(version)
+            raise
+
+    # Answers
+
+    def summary(self) -> dict[str, Any]:
+        current = self.current
+        last = 0 if current is None else self.records.version(current).last_answer
+        return self.book.summary(self.search_by(None)[1], last)
+
+    def asked(self) -> Ints:
+        """(t, 3) anchor and candidates of every question that was answered."""
+        rows = [(a.anchor, a.left, a.right) for a in self.book.all()]
+        return np.array(rows, dtype=np.int64).reshape(-1, 3)

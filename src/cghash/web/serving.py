@@ -1,0 +1,77 @@
+"""Running the server."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+
+import uvicorn
+
+from ..exceptions import InvalidInputError
+from ..workspace.folder import Workspace
+from .app import LOOPBACK, create_app
+
+__all__ = ["LEAST_TOKEN", "is_loopback", "listen", "serve"]
+
+LEAST_TOKEN = 16  # characters
+_MOST_CONNECTIONS = 512
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server bound to this address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        words = f"cannot listen on {host}, port {port}: {error.strerror}; --port 0 takes a free one"
+        raise InvalidInputError(words) from error
+    return listening
+
+
+def serve(
+    workspace: Workspace,
+    listening: socket.socket,
+    *,
+    token: str | None = None,
+    allowed: Iterable[str] = (),
+    n_jobs: int | None = None,
+) -> None:
+    """Serve a workspace until Ctrl-C.
+
+    Parameters
+    ----------
+    workspace : Workspace
+    listening : what `listen` gave
+    token : needed for any address but loopback
+    allowed : further host names by which the server may be called
+    n_jobs : threads of a search
+    """
+    host = listening.getsockname()[0]
+    if token is None and not is_loopback(host):
+        raise InvalidInputError(f"a server on {host} must have a token: others can reach it")
+    if token is not None and len(token) < LEAST_TOKEN:
+        raise InvalidInputError(f"token must have at least {LEAST_TOKEN} characters, got {len(token)}")
+    hosts = LOOPBACK | {name.lower() for name in allowed} if is_loopback(host) else None
+    app = create_app(workspace, token=token, hosts=hosts, n_jobs=n_jobs)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=5,
+        server_header=False,
+    )
+    uvicorn.Server(config).run(sockets=[listening])

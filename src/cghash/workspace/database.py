@@ -1,0 +1,175 @@
+"""One face for SQLite and PostgreSQL: statements with `?`, rows as dictionaries, transactions.
+
+A change is committed, and on the disk, when its `with database.changing()` ends: SQLite runs in WAL mode with
+`synchronous=FULL`, PostgreSQL with its own defaults.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..exceptions import CGHashError, FormatError, InvalidInputError, MissingDependencyError
+
+__all__ = ["Database", "open_database"]
+
+Row = dict[str, Any]
+
+_PATIENCE = 30.0  # seconds that one writer waits for another
+_POSTGRES = ("postgresql://", "postgres://")
+
+
+def open_database(where: str | Path) -> Database:
+    """A SQLite file, made where there is none, or a PostgreSQL database by its URL.
+
+    >>> database = open_database(":memory:")
+    >>> with database.changing():
+    ...     _ = database.run("CREATE TABLE answers (id INTEGER)"), database.run("INSERT INTO answers VALUES (?)", [3])
+    >>> database.run("SELECT id FROM answers")
+    [{'id': 3}]
+    """
+    if str(where).startswith(_POSTGRES):
+        return PostgreSQL(str(where))
+    if "://" in str(where):
+        scheme = str(where).split("://")[0]
+        raise InvalidInputError(f"database must be a file or a postgresql:// URL, got the scheme {scheme!r}")
+    return SQLite(where)
+
+
+class Database(ABC):
+    """A connection that threads share: one statement, or one transaction, at a time."""
+
+    identity: str  # the type of a column that numbers its rows
+    locks_tables = False  # whether transactions can see the same state at the same time unless they say otherwise
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._depth = 0
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the connection back."""
+
+    @abstractmethod
+    def _run(self, statement: str, values: Sequence[Any]) -> list[Row]: ...
+
+    @abstractmethod
+    def _begin(self) -> None: ...
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """The rows that a statement gives; alone it is a transaction of its own."""
+        with self._lock:
+            return self._run(statement, values)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """All statements inside take hold, or none; one inside another belongs to the outer."""
+        with self._lock:
+            if self._depth:
+                yield
+                return
+            self._begin()
+            self._depth = 1
+            try:
+                yield
+                self._run("COMMIT", ())
+            except BaseException:
+                self._undo()
+                raise
+            finally:
+                self._depth = 0
+
+    def _undo(self) -> None:
+        try:
+            self._run("ROLLBACK", ())
+        except CGHashError:  # the connection is gone, and the transaction with it
+            return
+
+
+class SQLite(Database):
+    identity = "INTEGER PRIMARY KEY AUTOINCREMENT"
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__()
+        self.path = str(path)
+        try:
+            self._connection = sqlite3.connect(
+                self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+            )
+            self._connection.row_factory = sqlite3.Row
+            self._run("PRAGMA journal_mode=WAL", ())
+            self._run("PRAGMA synchronous=FULL", ())
+            self._run("PRAGMA foreign_keys=ON", ())
+        except sqlite3.Error as error:
+            raise FormatError(f"{path} must be a SQLite database: {error}") from error
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def _begin(self) -> None:
+        self._run("BEGIN IMMEDIATE", ())
+
+    def _run(self, statement: str, values: Sequence[Any]) -> list[Row]:
+        try:
+            return [dict(row) for row in self._connection.execute(statement, values).fetchall()]
+        except sqlite3.DatabaseError as error:
+            raise FormatError(f"{self.path} could not be read or changed: {error}") from error
+
+
+class PostgreSQL(Database):
+    identity = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+    locks_tables = True
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        try:
+            import psycopg
+        except ImportError as error:
+            raise MissingDependencyError(
+                'a PostgreSQL database needs psycopg: pip install "cghash[postgres]"'
+            ) from error
+        self._psycopg, self._url = psycopg, url
+        self._connection: Any = None
+        self._connect()
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def _connect(self) -> None:
+        from psycopg.rows import dict_row
+
+        try:
+            self._connection = self._psycopg.connect(
+                self._url, autocommit=True, row_factory=dict_row, connect_timeout=10
+            )
+        except self._psycopg.Error as error:
+            raise CGHashError(f"the PostgreSQL database cannot be reached: {str(error).splitlines()[0]}") from error
+
+    def _begin(self) -> None:
+        self._run("BEGIN", ())
+
+    def _run(self, statement: str, values: Sequence[Any]) -> list[Row]:
+        try:
+            return self._rows(statement, values)
+        except self._psycopg.OperationalError as error:
+            if self._depth or not self._connection.closed:
+                raise _refused(error) from error
+        except self._psycopg.Error as error:
+            raise _refused(error) from error
+        self._connect()  # the server was restarted; outside a transaction every statement may be said again
+        return self._rows(statement, values)
+
+    def _rows(self, statement: str, values: Sequence[Any]) -> list[Row]:
+        found = self._connection.execute(statement.replace("?", "%s"), values)
+        return list(found.fetchall()) if found.description else []
+
+
+def _refused(error: Exception) -> CGHashError:
+    return CGHashError(f"the PostgreSQL database did not take it: {str(error).splitlines()[0]}")

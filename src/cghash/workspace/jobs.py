@@ -1,0 +1,100 @@
+"""Starting, cancelling and taking up again the jobs of a workspace; each runs in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import Any
+
+from ..exceptions import InUseError
+from .folder import DATABASE, Workspace
+from .learning import check_parameters
+from .records import ACTIVE_STATES, Job
+from .worker import is_working, job_folder
+
+__all__ = ["Jobs"]
+
+_PATIENCE = 5.0  # seconds that a worker has to keep what it did
+
+
+class Jobs:
+    """The jobs of a workspace, one at a time."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._lock = threading.Lock()
+
+    def start(self, parameters: dict[str, Any]) -> Job:
+        """Begin to learn from the answers that there are."""
+        job = self.workspace.records.add_job(check_parameters(parameters))
+        if job is None:
+            raise InUseError("another job is under way: wait for it, or cancel it")
+        self._run(job.id)
+        return self.workspace.records.job(job.id)
+
+    def resume(self) -> Job | None:
+        """Take up the job that was under way when its worker ended, if there is one."""
+        job = self.workspace.records.active_job()
+        if job is None or is_working(self.workspace, job.id):
+            return None
+        if job.state == "cancelling":
+            self.workspace.records.change_job(job.id, state="cancelled", message="cancelled")
+            return None
+        self._run(job.id)
+        return job
+
+    def cancel(self, number: int) -> Job:
+        """Ask a job to end; what it learned so far is thrown away. One that has ended stays as it is."""
+        records = self.workspace.records
+        records.change_job(number, when=("queued", "running"), state="cancelling")
+        job = records.job(number)
+        if job.state == "cancelling" and not is_working(self.workspace, number) and not self._started(number):
+            records.change_job(number, when=("cancelling",), state="cancelled", message="cancelled")
+        return records.job(number)
+
+    def look_after(self, number: int) -> Job:
+        """A job as it is; one whose worker died without a word is failed."""
+        job = self.workspace.records.job(number)
+        if job.state in ACTIVE_STATES and not self._started(number) and not is_working(self.workspace, number):
+            job = self.workspace.records.job(number)  # it may have ended between the two looks
+            if job.state in ACTIVE_STATES:
+                ended = "cancelled" if job.state == "cancelling" else "failed"
+                message = "cancelled" if ended == "cancelled" else "its process ended without a word"
+                self.workspace.records.change_job(number, when=ACTIVE_STATES, state=ended, message=message)
+        return self.workspace.records.job(number)
+
+    def stop(self) -> None:
+        """End the workers; their jobs go on from their checkpoints when `resume` is called."""
+        with self._lock:
+            running = [process for process in self._processes.values() if process.poll() is None]
+        for process in running:
+            process.send_signal(signal.SIGTERM)
+        for process in running:
+            try:
+                process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _run(self, number: int) -> None:
+        job_folder(self.workspace, number).mkdir(parents=True, exist_ok=True)
+        settings = {DATABASE: self.workspace.database, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "-m", "cghash.workspace.worker", os.fspath(self.workspace.folder), str(number)]
+        with self._lock:
+            self._processes[number] = subprocess.Popen(
+                command,
+                env=os.environ | settings,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the server, which then stops its workers
+            )
+
+    def _started(self, number: int) -> bool:
+        """Whether a worker of ours is alive; it may not have its lock yet."""
+        with self._lock:
+            process = self._processes.get(number)
+        return process is not None and process.poll() is None
+

@@ -1,0 +1,59 @@
+"""How good a model version is and what it changes: agreement with answers, overlap of results, precision and recall."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..codes import unpack
+from ..lab.retrieval import Retrieval, retrieve_by_codes, retrieve_by_vectors
+from .versions import CodeSearch, VectorSearch
+
+__all__ = ["agreement", "overlaps", "retrieval", "sampled_rows"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_QUERIES, _DATABASE = 500, 20000  # items that precision and recall are measured with
+_DEPTH = 10  # nearest items that two rankings are compared by
+
+
+def agreement(search: CodeSearch | VectorSearch, triplets: Any) -> float | None:
+    """Share of triplets (t, 3) that a ranking satisfies, ties counting half; None without triplets."""
+    rows = np.asarray(triplets, dtype=np.int64).reshape(-1, 3)
+    if not len(rows):
+        return None
+    margins = search.margins(rows)
+    return float(np.mean(margins > 0) + 0.5 * np.mean(margins == 0))
+
+
+def sampled_rows(n: int, count: int, seed: int = 0) -> Ints:
+    """`count` different rows of n, ascending, the same each time."""
+    rows = np.random.default_rng(seed).permutation(n)[:count]
+    return np.sort(rows).astype(np.int64)
+
+
+def overlaps(one: CodeSearch | VectorSearch, other: CodeSearch | VectorSearch, rows: Ints) -> Floats:
+    """For each query row, the share of its ten nearest items that two rankings have in common."""
+    shares = [len(np.intersect1d(_ten(one, row), _ten(other, row))) / _DEPTH for row in rows.tolist()]
+    return np.array(shares)
+
+
+def _ten(search: CodeSearch | VectorSearch, row: int) -> Ints:
+    found = search.nearest(row, _DEPTH + 1, None)[1]
+    others: Ints = found[found != row][:_DEPTH]
+    return others
+
+
+def retrieval(search: CodeSearch | VectorSearch, labels: NDArray[Any], n_jobs: int | None = 1) -> Retrieval:
+    """Precision, recall and mean average precision by labels: some items as queries among the others."""
+    chosen = np.random.default_rng(0).permutation(len(labels))[: _QUERIES + _DATABASE]
+    n_queries = min(_QUERIES, max(1, len(chosen) // 5))
+    queries, database = chosen[:n_queries], chosen[n_queries:]
+    told = (labels[queries], labels[database], min(50, len(database)), min(3, len(database)))
+    if isinstance(search, VectorSearch):
+        return retrieve_by_vectors(search.vectors[queries], search.vectors[database], *told, n_jobs=n_jobs)
+    query_bits, database_bits = (unpack(search.codes[rows], search.bits) for rows in (queries, database))
+    return retrieve_by_codes(query_bits, database_bits, search.weights, *told, n_jobs=n_jobs)

@@ -1,0 +1,132 @@
+"""Which question to ask next: one whose answer teaches most, and now and then one that only tests.
+
+*Active* questions. The anchor is the one of a few drawn items that lies farthest from the anchors asked about before,
+so that questions spread over the collection. Its two candidates are among the nearest items of the current model, about
+equally far from the anchor (a small margin: the model does not know) and far from each other (they are different
+things, so a person does): of many drawn pairs the one with the largest d(left, right) / (margin + a tenth of the mean
+distance).
+
+*Test* questions are drawn by a law that no model has a say in, and are never learned from: an anchor, and two of a
+thousand drawn items whose ranks by Euclidean distance are log-uniform, since among items far away nothing can be told.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..codes import unpack
+from .versions import CodeSearch, VectorSearch
+
+__all__ = ["Question", "Questioner"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TEST_SHARE = 1 / 6
+_DRAWN_ANCHORS = 20
+_REMEMBERED = 300  # anchors that a new one keeps away from
+_NEAREST = 100  # items that candidates are drawn from
+_DRAWN_PAIRS = 400
+_DRAWN_RANKED = 1000
+_TRIES = 50
+_SOFTENING = 0.1  # of the mean distance to the candidates
+
+
+@dataclass(frozen=True)
+class Question:
+    """Is the anchor more like `left` or more like `right`?"""
+
+    key: str
+    anchor: int
+    left: int
+    right: int
+    source: str  # "active" or "test"
+
+
+class Questioner:
+    """Chooses questions about items with vectors (n, d)."""
+
+    def __init__(self, vectors: NDArray[np.float32], seed: int | None = None) -> None:
+        self.vectors = vectors
+        self.rng = np.random.default_rng(seed)
+
+    def questions(
+        self, search: CodeSearch | VectorSearch, asked: Ints, count: int, skip: Collection[int] = ()
+    ) -> list[Question]:
+        """Questions under the current model.
+
+        Parameters
+        ----------
+        search : the current model, or the vectors where there is none
+        asked : (t, 3) rows of anchor and candidates of the questions answered so far
+        count : how many
+        skip : anchors of questions that wait to be answered
+        """
+        if len(self.vectors) < 3:
+            return []
+        known = {(a, *sorted(pair)) for a, *pair in asked.tolist()}
+        before = [*asked[-_REMEMBERED:, 0].tolist(), *skip]
+        chosen = []
+        for _ in range(count):
+            active = self.rng.random() >= TEST_SHARE
+            rows = self._new(lambda: self.active(search, before), known) if active else self._new(self.test, known)
+            left, right = rows[1:] if self.rng.random() < 0.5 else rows[:0:-1]
+            chosen.append(Question(uuid.uuid4().hex, rows[0], left, right, "active" if active else "test"))
+            before.append(rows[0])
+            known.add((rows[0], *sorted(rows[1:])))
+        return chosen
+
+    def active(self, search: CodeSearch | VectorSearch, before: list[int]) -> tuple[int, int, int]:
+        """An anchor and two candidates, where an answer teaches most."""
+        anchor = self._anchor(before)
+        distances, rows = search.nearest(anchor, _NEAREST + 1, None)
+        distances, rows = distances[rows != anchor], rows[rows != anchor]
+        left, right = (self.rng.integers(0, len(rows), _DRAWN_PAIRS) for _ in range(2))
+        right = np.where(right == left, (right + 1) % len(rows), right)
+        margin = np.abs(distances[left] - distances[right])
+        apart = _apart(search, rows, left, right)
+        best = int(np.argmax(apart / (margin + _SOFTENING * distances.mean() + 1e-12)))
+        return anchor, int(rows[left[best]]), int(rows[right[best]])
+
+    def test(self) -> tuple[int, int, int]:
+        """An anchor and two candidates by a law that knows no model."""
+        n = len(self.vectors)
+        drawn = self.rng.choice(n, min(n, _DRAWN_RANKED + 1), replace=False)
+        anchor, others = int(drawn[0]), np.sort(drawn[1:])
+        distances = np.linalg.norm(self.vectors[others] - self.vectors[anchor], axis=1)
+        ranked = others[np.argsort(distances, kind="stable")]
+        first, second = 0, 0
+        while first == second:
+            first, second = (np.exp(self.rng.random(2) * np.log(len(ranked) + 1)) - 1).astype(int).tolist()
+        return anchor, int(ranked[first]), int(ranked[second])
+
+    def _new(self, draw: Callable[[], tuple[int, int, int]], known: set[tuple[int, ...]]) -> tuple[int, int, int]:
+        """A draw that was not asked before; in a small collection there may be none left."""
+        for _ in range(_TRIES):
+            rows = draw()
+            if (rows[0], *sorted(rows[1:])) not in known:
+                break
+        return rows
+
+    def _anchor(self, before: list[int]) -> int:
+        drawn = self.rng.integers(0, len(self.vectors), _DRAWN_ANCHORS)
+        if not before:
+            return int(drawn[0])
+        there, here = (np.asarray(self.vectors[rows], dtype=np.float64) for rows in (before, drawn))
+        squared = (here**2).sum(axis=1)[:, None] - 2 * here @ there.T + (there**2).sum(axis=1)
+        return int(drawn[np.argmax(squared.min(axis=1))])
+
+
+def _apart(search: CodeSearch | VectorSearch, rows: Ints, left: Ints, right: Ints) -> Floats:
+    """Distances between the two candidates of each pair."""
+    if isinstance(search, VectorSearch):
+        vectors = np.asarray(search.vectors[rows], dtype=np.float64)
+        apart: Floats = np.linalg.norm(vectors[left] - vectors[right], axis=1)
+        return apart
+    bits = unpack(search.codes[rows], search.bits)
+    return np.asarray((bits[left] ^ bits[right]) @ search.weights)

@@ -1,0 +1,329 @@
+"""What people answered, which models were learned and which jobs ran: all of it in one database.
+
+Answers are never deleted: one that was taken back is marked. A model version is seen only once its files are whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .._validation import check_choice
+from ..exceptions import InvalidInputError
+from .database import Database, Row, open_database
+
+__all__ = ["ACTIVE_STATES", "Answer", "Job", "Records", "Version", "open_records"]
+
+CHOICES = ("left", "right", "unsure")
+SOURCES = ("active", "test", "list", "import")
+STATES = ("queued", "running", "cancelling", "done", "failed", "cancelled")
+ACTIVE_STATES = ("queued", "running", "cancelling")
+FORMAT = 1
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS cghash_format (format INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS cghash_answers (
+    id {identity}, workspace TEXT NOT NULL, token TEXT NOT NULL,
+    anchor BIGINT NOT NULL, lefthand BIGINT NOT NULL, righthand BIGINT NOT NULL,
+    choice TEXT NOT NULL, source TEXT NOT NULL, model BIGINT, seconds DOUBLE PRECISION,
+    created TEXT NOT NULL, undone TEXT, UNIQUE (workspace, token));
+CREATE INDEX IF NOT EXISTS cghash_answers_of ON cghash_answers (workspace, id);
+CREATE TABLE IF NOT EXISTS cghash_models (
+    workspace TEXT NOT NULL, version BIGINT NOT NULL, name TEXT NOT NULL, method TEXT NOT NULL, bits BIGINT NOT NULL,
+    answers BIGINT NOT NULL, last_answer BIGINT NOT NULL, job BIGINT, report TEXT NOT NULL, ready BIGINT NOT NULL,
+    created TEXT NOT NULL, PRIMARY KEY (workspace, version));
+CREATE TABLE IF NOT EXISTS cghash_current (workspace TEXT PRIMARY KEY, version BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS cghash_jobs (
+    id {identity}, workspace TEXT NOT NULL, state TEXT NOT NULL, parameters TEXT NOT NULL, progress TEXT NOT NULL,
+    message TEXT NOT NULL, version BIGINT, created TEXT NOT NULL, changed TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS cghash_jobs_of ON cghash_jobs (workspace, id)
+"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A person's answer: is the anchor more like `left` or more like `right`? All three are row numbers."""
+
+    key: str  # from whoever asked: the same answer sent twice is stored once
+    anchor: int
+    left: int
+    right: int
+    choice: str  # one of CHOICES
+    source: str  # one of SOURCES; answers to "test" questions are never learned from
+    model: int | None = None  # version that was in use
+    seconds: float | None = None  # that the person took
+    id: int = 0
+    created: str = ""
+    undone: str | None = None  # when it was taken back
+
+    @property
+    def triplet(self) -> tuple[int, int, int] | None:
+        """(anchor, near, far), where it could be told and was not taken back."""
+        if self.choice == "unsure" or self.undone is not None:
+            return None
+        near, far = (self.left, self.right) if self.choice == "left" else (self.right, self.left)
+        return self.anchor, near, far
+
+
+@dataclass(frozen=True)
+class Version:
+    """A model version: what it is, and from what it was learned."""
+
+    version: int
+    name: str
+    method: str
+    bits: int
+    answers: int = 0  # that it was learned from
+    last_answer: int = 0  # the newest answer that was there then
+    job: int | None = None
+    report: dict[str, Any] = field(default_factory=dict)
+    created: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A fit in the background."""
+
+    id: int
+    state: str  # one of STATES
+    parameters: dict[str, Any]
+    progress: dict[str, Any]
+    message: str
+    version: int | None
+    created: str
+    changed: str
+
+
+def open_records(where: str | Path, workspace: str = "") -> Records:
+    """The records of one workspace in a database, whose tables are made where they are missing."""
+    return Records(open_database(where), workspace)
+
+
+class Records:
+    """Answers, model versions and jobs of one workspace.
+
+    Examples
+    --------
+    >>> records = open_records(":memory:", "mine")
+    >>> [answer] = records.add_answers([Answer("a1", anchor=0, left=1, right=2, choice="right", source="active")])
+    >>> answer.triplet
+    (0, 2, 1)
+    >>> records.undo(answer.id)
+    >>> records.triplets()
+    []
+    """
+
+    def __init__(self, database: Database, workspace: str) -> None:
+        self.database, self.workspace = database, workspace
+        with database.changing():
+            for statement in _TABLES.format(identity=database.identity).split(";\n"):
+                database.run(statement)
+            formats = database.run("SELECT format FROM cghash_format")
+            if not formats:
+                database.run("INSERT INTO cghash_format VALUES (?)", [FORMAT])
+        if formats and formats[0]["format"] > FORMAT:
+            raise InvalidInputError(f"the database is of format {formats[0]['format']}, this version reads {FORMAT}")
+
+    def close(self) -> None:
+        self.database.close()
+
+    # Answers
+
+    def add_answers(self, answers: Sequence[Answer]) -> list[Answer]:
+        """Store answers, all or none, and return them as stored; one whose key is known is returned as it was."""
+        for answer in answers:
+            check_choice(answer.choice, CHOICES, "choice")
+            check_choice(answer.source, SOURCES, "source")
+            if len({answer.anchor, answer.left, answer.right}) < 3:
+                raise InvalidInputError("an answer must be about three different items")
+        names = "workspace, token, anchor, lefthand, righthand, choice, source, model, seconds, created"
+        statement = f"INSERT INTO cghash_answers ({names}) VALUES ({_marks(10)}) ON CONFLICT DO NOTHING"
+        with self.database.changing():
+            now = _now()
+            for a in answers:
+                about = [a.anchor, a.left, a.right, a.choice, a.source, a.model, a.seconds, a.created or now]
+                self.database.run(statement, [self.workspace, a.key, *about])
+            return [self._by_key(a.key) for a in answers]
+
+    def answer(self, number: int) -> Answer | None:
+        found = self._answers("AND id = ?", [number])
+        return found[0] if found else None
+
+    def answers(self, start: int = 0, count: int | None = None, *, newest_first: bool = False) -> list[Answer]:
+        """Answers in the order in which they came, those taken back among them."""
+        order = "ORDER BY id DESC" if newest_first else "ORDER BY id"
+        most = 2**62 if count is None else count
+        return self._answers(f"{order} LIMIT ? OFFSET ?", [most, start])
+
+    def count_answers(self) -> tuple[int, int]:
+        """How many answers there are, and how many of them were taken back."""
+        found = self.database.run(
+            "SELECT COUNT(*) AS n, COUNT(undone) AS undone FROM cghash_answers WHERE workspace = ?", [self.workspace]
+        )
+        return int(found[0]["n"]), int(found[0]["undone"])
+
+    def answers_after(self, number: int) -> list[Answer]:
+        """Answers that came after one, in order."""
+        return self._answers("AND id > ? ORDER BY id", [number])
+
+    def undo(self, number: int) -> None:
+        """Take an answer back: it stays, but nothing is learned from it. Twice is once."""
+        with self.database.changing():
+            if self.answer(number) is None:
+                raise InvalidInputError(f"there is no answer {number}")
+            self.database.run(
+                "UPDATE cghash_answers SET undone = ? WHERE workspace = ? AND id = ? AND undone IS NULL",
+                [_now(), self.workspace, number],
+            )
+
+    def triplets(self, sources: Iterable[str] = ("active", "list", "import")) -> list[tuple[int, int, int]]:
+        """(anchor, near, far) of every answer of some sources that tells something."""
+        wanted = set(sources)
+        return [a.triplet for a in self.answers() if a.source in wanted and a.triplet is not None]
+
+    def _by_key(self, key: str) -> Answer:
+        return self._answers("AND token = ?", [key])[0]
+
+    def _answers(self, which: str, values: list[Any]) -> list[Answer]:
+        rows = self.database.run(f"SELECT * FROM cghash_answers WHERE workspace = ? {which}", [self.workspace, *values])
+        return [_answer(row) for row in rows]
+
+    # Model versions
+
+    def begin_version(self, version: Version) -> Version:
+        """Take the next number for a model whose files are still to be written."""
+        with self.database.changing():
+            found = self.database.run(
+                "SELECT COALESCE(MAX(version), 0) AS last FROM cghash_models WHERE workspace = ?", [self.workspace]
+            )
+            numbered = replace(version, version=int(found[0]["last"]) + 1, created=_now())
+            values = [*_plain(asdict(numbered)).items()]
+            names = ", ".join(name for name, _ in values)
+            self.database.run(
+                f"INSERT INTO cghash_models (workspace, ready, {names}) VALUES ({_marks(2 + len(values))})",
+                [self.workspace, 0, *(value for _, value in values)],
+            )
+        return numbered
+
+    def finish_version(self, version: Version, *, use: bool = False) -> None:
+        """The files are there: from now on the version is seen, and used if so wanted."""
+        with self.database.changing():
+            self.database.run(
+                "UPDATE cghash_models SET ready = 1, bits = ?, report = ? WHERE workspace = ? AND version = ?",
+                [version.bits, json.dumps(version.report), self.workspace, version.version],
+            )
+            if use:
+                self.use(version.version)
+
+    def versions(self) -> list[Version]:
+        """All versions that can be used, oldest first."""
+        rows = self.database.run(
+            "SELECT * FROM cghash_models WHERE workspace = ? AND ready = 1 ORDER BY version", [self.workspace]
+        )
+        return [_version(row) for row in rows]
+
+    def version(self, number: int) -> Version:
+        found = [v for v in self.versions() if v.version == number]
+        if not found:
+            raise InvalidInputError(f"there is no model version {number}")
+        return found[0]
+
+    @property
+    def current(self) -> int | None:
+        """The version in use."""
+        found = self.database.run("SELECT version FROM cghash_current WHERE workspace = ?", [self.workspace])
+        return int(found[0]["version"]) if found else None
+
+    def use(self, number: int) -> None:
+        """Search and ask by this version from now on."""
+        with self.database.changing():
+            self.version(number)
+            self.database.run(
+                "INSERT INTO cghash_current VALUES (?, ?) "
+                "ON CONFLICT (workspace) DO UPDATE SET version = excluded.version",
+                [self.workspace, number],
+            )
+
+    # Jobs
+
+    def add_job(self, parameters: dict[str, Any]) -> Job | None:
+        """A queued job, or None while another one is under way."""
+        with self.database.changing():
+            self._alone()
+            if self.active_job() is not None:
+                return None
+            values = [self.workspace, "queued", json.dumps(parameters), "{}", "", None, _now(), _now()]
+            names = "workspace, state, parameters, progress, message, version, created, changed"
+            found = self.database.run(f"INSERT INTO cghash_jobs ({names}) VALUES ({_marks(8)}) RETURNING *", values)
+            return _job(found[0])
+
+    def job(self, number: int) -> Job:
+        found = self._jobs("AND id = ?", [number])
+        if not found:
+            raise InvalidInputError(f"there is no job {number}")
+        return found[0]
+
+    def has_job(self, number: int) -> bool:
+        return bool(self._jobs("AND id = ?", [number]))
+
+    def jobs(self, count: int = 50) -> list[Job]:
+        """Newest first."""
+        return self._jobs("ORDER BY id DESC LIMIT ?", [count])
+
+    def active_job(self) -> Job | None:
+        found = self._jobs(f"AND state IN ({_marks(len(ACTIVE_STATES))}) ORDER BY id LIMIT 1", list(ACTIVE_STATES))
+        return found[0] if found else None
+
+    def change_job(self, number: int, *, when: Sequence[str] = STATES, **values: Any) -> bool:
+        """Write state, progress, message or version of a job, if it is in one of some states; tells whether it was."""
+        check_choice(values.get("state", STATES[0]), STATES, "state")
+        plain = _plain(values) | {"changed": _now()}
+        settings = ", ".join(f"{name} = ?" for name in plain)
+        found = self.database.run(
+            f"UPDATE cghash_jobs SET {settings} "
+            f"WHERE workspace = ? AND id = ? AND state IN ({_marks(len(when))}) RETURNING id",
+            [*plain.values(), self.workspace, number, *when],
+        )
+        return bool(found)
+
+    def _alone(self) -> None:
+        """In PostgreSQL two transactions may look at the same time: this one locks the jobs."""
+        if self.database.locks_tables:
+            self.database.run("LOCK TABLE cghash_jobs IN EXCLUSIVE MODE")
+
+    def _jobs(self, which: str, values: list[Any]) -> list[Job]:
+        rows = self.database.run(f"SELECT * FROM cghash_jobs WHERE workspace = ? {which}", [self.workspace, *values])
+        return [_job(row) for row in rows]
+
+
+def _answer(row: Row) -> Answer:
+    return Answer(
+        row["token"], row["anchor"], row["lefthand"], row["righthand"], row["choice"], row["source"],
+        row["model"], row["seconds"], row["id"], row["created"], row["undone"],
+    )  # fmt: skip
+
+
+def _version(row: Row) -> Version:
+    names = [name for name in Version.__dataclass_fields__ if name != "report"]
+    return Version(report=json.loads(row["report"]), **{name: row[name] for name in names})
+
+
+def _job(row: Row) -> Job:
+    read = {"parameters": json.loads(row["parameters"]), "progress": json.loads(row["progress"])}
+    return Job(**{name: row[name] for name in Job.__dataclass_fields__ if name not in read}, **read)
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: json.dumps(value) if isinstance(value, dict) else value for name, value in values.items()}
+
+
+def _marks(n: int) -> str:
+    return ", ".join(["?"] * n)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,147 @@
+"""The process that runs one job: `python -m cghash.workspace.worker FOLDER JOB`.
+
+It goes on without whoever started it, and a second worker of the same job goes on from where the first was stopped: the
+answers are kept beside the checkpoint, so that it learns the same thing. A lock file tells whether a worker is alive.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import CGHashError
+from .folder import Workspace
+from .learning import learn
+from .records import Job, Records
+
+__all__ = ["is_working", "job_folder", "main", "work"]
+
+_LOOK = 0.2  # seconds between two looks whether the job is to be cancelled
+_GENTLE = 10  # niceness: who searches comes first
+
+
+def job_folder(workspace: Workspace, job: int) -> Path:
+    """Where a job keeps its checkpoint, its answers and its lock."""
+    return Path(workspace.folder) / "checkpoints" / f"job-{job}"
+
+
+def is_working(workspace: Workspace, job: int) -> bool:
+    """Whether some process works at a job now."""
+    with _locked(job_folder(workspace, job)) as mine:
+        return not mine
+
+
+def work(workspace: Workspace, number: int) -> str:
+    """Do a job, or go on with it; the state in which it ended."""
+    folder = job_folder(workspace, number)
+    with _locked(folder) as mine:
+        if not mine:
+            return "running"  # someone else's
+        records = workspace.records
+        if not records.change_job(number, when=("queued", "running"), state="running"):
+            return _end(records, folder, number, "cancelled", "cancelled before it began")
+        try:
+            with _interrupted_when_cancelled(workspace, number):
+                _learn(workspace, records.job(number), folder)
+        except KeyboardInterrupt:
+            if records.job(number).state == "cancelling":
+                return _end(records, folder, number, "cancelled", "cancelled")
+            return "running"  # told to stop: the next worker goes on
+        except MemoryError:
+            return _end(records, folder, number, "failed", "out of memory")
+        except (CGHashError, ValueError, OSError) as error:
+            return _end(records, folder, number, "failed", str(error))
+        shutil.rmtree(folder, ignore_errors=True)
+        return records.job(number).state
+
+
+def _learn(workspace: Workspace, job: Job, folder: Path) -> None:
+    records = workspace.records
+    answers, last = _answers(records, folder)
+
+    def tell(progress: dict[str, Any]) -> None:
+        if not records.change_job(job.id, when=("running",), progress=progress):
+            raise KeyboardInterrupt
+
+    about = {"last_answer": last, "job": job.id}
+    version = learn(workspace, answers, job.parameters, about=about, checkpoint=folder / "state", tell=tell)
+    message = f"version {version.version} was learned from {len(answers)} answers"
+    records.change_job(job.id, state="done", version=version.version, message=message)
+
+
+def _answers(records: Records, folder: Path) -> tuple[NDArray[np.int64], int]:
+    """The answers that were there when the job first began, and the number of the last."""
+    path = folder / "answers.npy"
+    if not path.exists():
+        all_answers = records.answers()
+        last = all_answers[-1].id if all_answers else 0
+        rows = np.array([[last, 0, 0], *records.triplets()], dtype=np.int64)
+        with open(folder / "answers.part", "wb") as file:
+            np.save(file, rows, allow_pickle=False)
+        os.replace(folder / "answers.part", path)
+    rows = np.load(path, allow_pickle=False)
+    return rows[1:], int(rows[0, 0])
+
+
+def _end(records: Records, folder: Path, number: int, state: str, message: str) -> str:
+    records.change_job(number, state=state, message=message)
+    shutil.rmtree(folder, ignore_errors=True)
+    return state
+
+
+@contextmanager
+def _interrupted_when_cancelled(workspace: Workspace, number: int) -> Iterator[None]:
+    """Raises KeyboardInterrupt inside, at the next chance, once the job is to be cancelled."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_LOOK):
+            if workspace.records.job(number).state == "cancelling":
+                signal.raise_signal(signal.SIGINT)
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Hold a job's lock; False where another process holds it. It is free once its holder is dead."""
+    import fcntl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        yield True
+
+
+def main(arguments: list[str]) -> int:
+    """Work at a job of a folder; the database comes from the environment, since commands can be seen by all."""
+    folder, number = arguments
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    os.nice(_GENTLE)
+    state = work(Workspace.open(folder), int(number))
+    return 0 if state == "done" else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
