@@ -14,6 +14,7 @@
 | `embedding`      | vectors of pictures and texts, also of those that are searched for                |
 | `tfidf`          | vectors of texts from the words in them                                           |
 | `vectors`        | the vectors of a new workspace, given or computed                                 |
+| `whole`          | a folder that is there when it is whole                                           |
 | `demo`           | `demo_workspace`: handwritten digits                                              |
 | `database`       | SQLite or PostgreSQL, behind the same calls                                       |
 | `records`        | answers, model versions and jobs                                                  |

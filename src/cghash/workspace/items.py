@@ -24,6 +24,7 @@ __all__ = ["Attribute", "Item", "ItemTable"]
 Rows = NDArray[np.int64]
 
 VERSION = 1
+_MAPPED = (1 << 31) - (1 << 16)  # bytes, the most that SQLite maps
 _REMEMBERED = 16  # answers to filters; of a million items, 8 MB each
 
 
@@ -194,6 +195,7 @@ class ItemTable:
         if not hasattr(self._local, "connection"):
             where = f"{self.path.resolve().as_uri()}?mode=ro&immutable=1"
             connection = sqlite3.connect(where, uri=True, check_same_thread=False)
+            connection.execute(f"PRAGMA mmap_size = {_MAPPED}")
             with self._lock:
                 self._opened.append(connection)
             self._local.connection = connection

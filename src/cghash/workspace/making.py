@@ -8,8 +8,6 @@ import os
 import secrets
 import shutil
 from array import array
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -28,6 +26,7 @@ from .picture_folder import PictureFolder
 from .pictures import SUFFIXES, check_picture
 from .tables import Table, open_table
 from .vectors import Progress, Ways, write_vectors
+from .whole import whole_folder
 
 __all__ = ["create_workspace"]
 
@@ -88,7 +87,7 @@ def build_workspace(
     """Write the folder of a workspace."""
     tell = progress or (lambda stage, done, total: None)
     ways.check(plan)
-    with _beside(target) as folder:
+    with whole_folder(target) as folder:
         kept, skipped = _write_items(folder, plan, tell)
         items = ItemTable(folder / ITEMS)
         try:
@@ -141,31 +140,6 @@ def _opened(source: Any, asked: Asked) -> tuple[Table, Asked]:
 
 def _title(source: Any) -> str:
     return "vectors" if isinstance(source, np.ndarray) else Path(source).resolve().stem
-
-
-@contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """A hidden folder that becomes the target at the end, or is thrown away."""
-    place = Path(os.path.realpath(target))
-    folder = place.parent / f".{place.name}.{secrets.token_hex(4)}.tmp"
-    folder.mkdir()
-    try:
-        yield folder
-        for name in os.listdir(folder):
-            _flush(folder / name)
-        os.replace(folder, place)
-        storage.flush_folder(place.parent)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def _flush(path: Path) -> None:
-    if path.is_dir():
-        storage.flush_folder(path)
-        return
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
 
 
 def _write_items(folder: Path, plan: Plan, tell: Progress) -> tuple[array[int], list[list[str]]]:
