@@ -27,7 +27,7 @@ from .tables import open_table
 
 __all__ = ["Progress", "Ways", "write_vectors"]
 
-Progress = Callable[[str, int, int | None], None]  # what is done, how many are, of how many
+Progress = Callable[[str, int, int], None]  # what is done, how many are, of how many
 Block = NDArray[Any]  # (m, d)
 
 EMBEDS = {"gist": "images", "tfidf": "texts", "sentences": "texts"}

@@ -1,0 +1,97 @@
+"""`cghash workspace new`: a folder of pictures, a table or vectors become a workspace."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from .._data import say
+from .._options import quiet_option
+
+
+@click.command()
+@click.argument("folder", metavar="DIR")
+@click.option(
+    "--items",
+    required=True,
+    metavar="PATH",
+    help="A folder of pictures; a .csv, .tsv, .jsonl or .parquet file; an .npy or .npz file of vectors.",
+)
+@click.option(
+    "--vectors",
+    metavar="FILE",
+    help="Vectors of the items, in their order or with a column id: .npy, .npz, .csv, .parquet; or a column of PATH.",
+)
+@click.option(
+    "--embed",
+    type=click.Choice(["gist", "tfidf", "sentences"]),
+    help="How to compute vectors otherwise.  [default: gist of pictures, tfidf of texts]",
+)
+@click.option("--labels", metavar="COLUMN", help="Column that holds labels, or a file with one label an item.")
+@click.option("--id-column", metavar="NAME", help="Column that holds the ids.  [default: id, else row numbers]")
+@click.option(
+    "--text-column", metavar="NAME", help="Column that holds the texts.  [default: text, else the longest texts]"
+)
+@click.option("--title", metavar="TEXT", help="What people call it.  [default: the name of PATH]")
+@quiet_option
+def new(folder: str, items: str, quiet: bool, **settings: Any) -> None:
+    """Make a workspace in DIR, which must not exist yet or be empty.
+
+    A folder of pictures is read with those below it. A table has a row an item: column 'image' or 'file' names
+    pictures beside it, column 'text' holds texts, the others are attributes to filter by. Pictures that cannot be read
+    are left out and told.
+
+    \b
+    Examples:
+      cghash workspace new birds --items photos/
+      cghash workspace new news --items articles.csv --labels topic
+      cghash workspace new songs --items songs.parquet --vectors embeddings.npy --title "Our songs"
+      cghash workspace new points --items vectors.npy
+    """
+    from ...workspace import create_workspace
+
+    began = time.perf_counter()
+    with _Progress(quiet) as progress, create_workspace(folder, items, progress=progress, **settings) as made:
+        about = made.about
+    for note in about["notes"]:
+        say(note, quiet)
+    for key, reason in about["skipped"]["first"][:5]:
+        say(f"left out: {key}: {reason}", quiet)
+    say(
+        f"{about['items']} items ({about['kind']}), vectors of {about['dimension']} numbers "
+        f"({about['vectors']['source']}), in {time.perf_counter() - began:.1f} s; look: cghash serve {folder}",
+        quiet,
+    )
+
+
+class _Progress:
+    """A bar for each stage on a terminal; nothing in a log, whose last line says it all."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet
+        self._bar: Any = None
+        self._tasks: dict[str, Any] = {}
+
+    def __enter__(self) -> _Progress:
+        if not self.quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+            self._bar = Progress(*columns, console=Console(stderr=True))
+            self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if self._bar is None:
+            return
+        if stage not in self._tasks:
+            self._tasks[stage] = self._bar.add_task(stage, total=total)
+        self._bar.update(self._tasks[stage], completed=done)
