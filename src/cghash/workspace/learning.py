@@ -29,7 +29,7 @@ Told = Callable[[dict[str, Any]], None]
 
 PARAMETERS: dict[str, Any] = {"bits": 64, "C": None, "hash_function": "linear", "name": None}
 FAMILIES = ("linear", "rbf", "stump", "tree")
-_C_OF_ANSWERS = 0.1  # chosen on the digits: 0.03 and 0.2 are worse by 0.01 to 0.06 mean average precision
+C_OF_ANSWERS = 0.1  # chosen on the digits: 0.03 and 0.2 are worse by 0.01 to 0.06 mean average precision
 _FIRST_ITEMS = 4000  # that the first model, of no answer, is learned from
 _COMPARED = 300  # queries whose results are compared
 
@@ -96,7 +96,7 @@ def learn(
 def _fitted(
     workspace: Workspace, lesson: Lesson, chosen: dict[str, Any], checkpoint: Path | None, tell: Told
 ) -> CGHash:
-    C = chosen["C"] if chosen["C"] is not None or lesson.triplets is None else _C_OF_ANSWERS
+    C = chosen["C"] if chosen["C"] is not None or lesson.triplets is None else C_OF_ANSWERS
     model = CGHash(
         chosen["bits"], C=C, hash_function=chosen["hash_function"], random_state=0, checkpoint=checkpoint, n_jobs=1
     )
