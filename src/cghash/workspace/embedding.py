@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import FormatError, InvalidInputError, MissingDependencyError
-from .pictures import DIGIT, Picture, digit_of, grey_of
+from .pictures import Picture, digit_of, grey_of
 
 __all__ = ["Digits", "Embedder", "Gist", "Given", "Sentences", "open_embedder"]
 
@@ -23,15 +23,16 @@ Vector = NDArray[np.float32]  # (d,)
 class Embedder:
     """Turns a text or a picture into a vector (d,) of the workspace's kind; the base can neither.
 
-    >>> Given(3).takes_text
-    False
+    >>> Given().text("a boat")
+    Traceback (most recent call last):
+    cghash.exceptions.InvalidInputError: query must be an item or a vector: the vectors here are given, and how they \
+were made is not known; got a text
     """
 
     source: ClassVar[str]
     takes_text: ClassVar[bool] = False
     takes_image: ClassVar[bool] = False
     words: ClassVar[str]  # what the vectors are, for messages
-    dimension: int
 
     def about(self) -> dict[str, Any]:
         """What workspace.json says of the vectors."""
@@ -56,9 +57,6 @@ class Given(Embedder):
     source = "given"
     words = "given, and how they were made is not known"
 
-    def __init__(self, dimension: int) -> None:
-        self.dimension = dimension
-
 
 class _Pictures(Embedder):
     takes_image = True
@@ -77,7 +75,6 @@ class Gist(_Pictures):
 
     source = "gist"
     words = "GIST features of pictures"
-    dimension = 512
 
     def __init__(self, size: int = 128) -> None:
         self.size = size
@@ -97,7 +94,6 @@ class Digits(_Pictures):
 
     source = "digits"
     words = "the 8 × 8 grey levels of one digit"
-    dimension = DIGIT * DIGIT
 
     def images(self, pictures: Sequence[Picture], n_jobs: int | None = None) -> Vectors:
         from ..lab.features.parallel import each
@@ -124,10 +120,6 @@ class Sentences(Embedder):
         self.model = model
         self._transformer: Any = None
 
-    @property
-    def dimension(self) -> int:  # type: ignore[override]
-        return int(self.texts([""]).shape[1])
-
     def about(self) -> dict[str, Any]:
         return {"source": self.source, "model": self.model}
 
@@ -149,19 +141,18 @@ class Sentences(Embedder):
             raise MissingDependencyError("sentence embeddings need the package: pip install sentence-transformers")
 
 
-def open_embedder(path: str | os.PathLike[str], about: dict[str, Any], dimension: int) -> Embedder:
+def open_embedder(path: str | os.PathLike[str], about: dict[str, Any]) -> Embedder:
     """The embedder of a workspace.
 
     Parameters
     ----------
     path : DIR/embedder.cghash, which is there where words were counted
     about : what workspace.json says of the vectors
-    dimension : d
     """
     from .tfidf import Tfidf
 
     ways: dict[str, Callable[[], Embedder]] = {
-        Given.source: lambda: Given(dimension),
+        Given.source: Given,
         Gist.source: lambda: Gist(int(about["size"])),
         Digits.source: Digits,
         Sentences.source: lambda: Sentences(str(about["model"])),

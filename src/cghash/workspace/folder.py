@@ -93,7 +93,7 @@ class Workspace:
     @cached_property
     def embedder(self) -> Embedder:
         """What embeds a text or a picture that is searched for."""
-        return open_embedder(self.folder / EMBEDDER, self.about["vectors"], self.about["dimension"])
+        return open_embedder(self.folder / EMBEDDER, self.about["vectors"])
 
     @cached_property
     def records(self) -> Records:

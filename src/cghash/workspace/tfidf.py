@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ __all__ = ["Tfidf"]
 
 KIND, VERSION = "cghash-embedder", 1
 MOST_WORDS = 20_000  # of the collection, the most frequent ones
-SAMPLE = 100_000  # texts that the SVD is computed from
 _SETTINGS: dict[str, Any] = {"strip_accents": "unicode", "sublinear_tf": True, "dtype": np.float32}
 
 
@@ -37,7 +35,7 @@ class Tfidf(Embedder):
     Examples
     --------
     >>> texts = ["a red boat at sea", "boats and the sea", "apple pie", "pie with red apples"]
-    >>> embedder = Tfidf.fit(lambda: texts, dimension=2)
+    >>> embedder = Tfidf.fit(texts, dimension=2)
     >>> (embedder.texts(texts) @ embedder.text("the sea") > 0.5).tolist()
     [True, True, False, False]
     """
@@ -50,15 +48,14 @@ class Tfidf(Embedder):
         self.vocabulary = list(vocabulary)
         self.idf = np.asarray(idf, dtype=np.float32)
         self.components = np.asarray(components, dtype=np.float32)
-        self.dimension = len(self.components)
 
     @classmethod
-    def fit(cls, texts: Callable[[], Iterable[str]], dimension: int = 128, random_state: int = 0) -> Tfidf:
-        """Count the words of a collection.
+    def fit(cls, texts: Sequence[str], dimension: int = 128, random_state: int = 0) -> Tfidf:
+        """Count the words of a collection, or of a sample of it.
 
         Parameters
         ----------
-        texts : gives the texts anew each time it is called
+        texts : n texts
         dimension : d, less where there are fewer texts or words
         random_state : of the SVD's start
         """
@@ -67,13 +64,12 @@ class Tfidf(Embedder):
 
         counter = TfidfVectorizer(max_features=MOST_WORDS, **_SETTINGS)
         try:
-            counter.fit(texts())
+            counts = counter.fit_transform(texts)
         except ValueError as error:
             raise InvalidInputError(f"texts must hold words of two letters or more: {error}") from error
         vocabulary = counter.get_feature_names_out().tolist()
-        sample = counter.transform(islice(texts(), SAMPLE))
-        d = min(check_whole(dimension, 1, "dimension"), *sample.shape)
-        svd = TruncatedSVD(d, random_state=random_state).fit(sample)
+        d = min(check_whole(dimension, 1, "dimension"), *counts.shape)
+        svd = TruncatedSVD(d, random_state=random_state).fit(counts)
         return cls(vocabulary, counter.idf_, svd.components_)
 
     def text(self, text: str) -> Vector:

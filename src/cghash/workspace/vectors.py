@@ -32,6 +32,7 @@ Block = NDArray[Any]  # (m, d)
 
 EMBEDS = {"gist": "images", "tfidf": "texts", "sentences": "texts"}
 _PICTURES, _ROWS = 256, 4096  # at a time
+_TEXTS = 100_000  # whose words are counted, spread over the collection
 
 
 @dataclass
@@ -40,19 +41,45 @@ class Ways:
 
     vectors: str | os.PathLike[str] | NDArray[Any] | None = None
     embed: str | None = None
-    embedder: Embedder | None = None
+    embedder: Embedder = field(default_factory=Given)
     notes: list[str] = field(default_factory=list)
+    X: Block | None = None  # of a file or an array, once it is read
+    ids: Block | None = None  # that lie beside it
 
     def check(self, plan: Plan) -> None:
         """Refuse before the work what would fail after it."""
         if self.vectors is not None and self.embed is not None:
             raise InvalidInputError("vectors and embed must not both be given")
-        if self.embed is not None and EMBEDS.get(self.embed) is None:
+        if self.embed is not None:
+            self._check_embed(plan)
+        elif self.vectors is not None and self.column(plan) is None:
+            self._read(plan)
+
+    def _check_embed(self, plan: Plan) -> None:
+        if self.embed not in EMBEDS:
             raise InvalidInputError(f"embed must be one of {list(EMBEDS)}, got {self.embed!r}")
-        if self.embed is not None and not getattr(plan, {"images": "image", "texts": "text"}[EMBEDS[self.embed]]):
+        if not (plan.image if EMBEDS[self.embed] == "images" else plan.text):
             raise InvalidInputError(f"embed={self.embed!r} needs {EMBEDS[self.embed]}, got items without")
         if self.embed == "sentences":
             Sentences().check()
+
+    def _read(self, plan: Plan) -> None:
+        """Read an array or a file, with a vector for each row of the items' table or with ids."""
+        assert self.vectors is not None
+        if isinstance(self.vectors, np.ndarray):
+            name, self.X = "vectors", self.vectors
+        elif not os.path.isfile(self.vectors):
+            known = f"; columns of vectors are {listed(plan.table.vector_columns)}" if plan.table.vector_columns else ""
+            raise InvalidInputError(f"vectors must be a file or a column, got {os.fspath(self.vectors)!r}{known}")
+        else:
+            name = os.fspath(self.vectors)
+            self.X, self.ids = _read(self.vectors)
+        if self.X.ndim != 2 or self.X.dtype.kind not in "buif" or not self.X.shape[1]:
+            shape = f"shape {self.X.shape}, dtype {self.X.dtype}"
+            raise InvalidInputError(f"{name} must hold numbers of shape (n, d), got {shape}")
+        if self.ids is None and len(self.X) != plan.n:
+            wanted = f"a vector for each of the {plan.n} rows of {plan.table.name}, in their order"
+            raise InvalidInputError(f"{name} must hold {wanted}, got {len(self.X)}")
 
     def column(self, plan: Plan) -> str | None:
         """The column of the items' table that holds the vectors."""
@@ -81,17 +108,13 @@ def write_vectors(
     tell : is told how far it is
     """
     column = ways.column(plan)
-    if ways.vectors is not None or column is not None:
-        if column is not None:
-            blocks = _selected(plan.table.vectors(column), kept)
-        else:
-            blocks = _given(ways.vectors, plan, items, kept)
-        d = _write(folder, blocks, len(items), tell)
-        return ways.embedder or Given(d), d
+    if column is not None:
+        return ways.embedder, _write(folder, _selected(plan.table.vectors(column), kept), len(items), tell)
+    if ways.X is not None:
+        return ways.embedder, _write(folder, _given(ways, items, kept), len(items), tell)
     way = ways.embed or {"images": "gist", "texts": "tfidf", "vectors": "numbers"}[plan.kind]
     if way == "numbers":
-        d = _write(folder, _numbers(plan, ways.notes), len(items), tell)
-        return Given(d), d
+        return ways.embedder, _write(folder, _numbers(plan, ways.notes), len(items), tell)
     embedder = _embedder(way, items)
     batches = _pictures(folder, items, embedder) if isinstance(embedder, Gist) else map(embedder.texts, items.texts())
     if hasattr(embedder, "save"):
@@ -106,7 +129,8 @@ def _embedder(way: str, items: ItemTable) -> Any:
         return Sentences()
     from .tfidf import Tfidf
 
-    return Tfidf.fit(lambda: chain.from_iterable(items.texts()))
+    step = -(-len(items) // _TEXTS)
+    return Tfidf.fit(list(islice(chain.from_iterable(items.texts()), 0, None, step)))
 
 
 def _pictures(folder: Path, items: ItemTable, embedder: Gist) -> Iterator[Block]:
@@ -116,22 +140,12 @@ def _pictures(folder: Path, items: ItemTable, embedder: Gist) -> Iterator[Block]
         yield embedder.images(paths, n_jobs=-1)
 
 
-def _given(vectors: Any, plan: Plan, items: ItemTable, kept: array[int]) -> Iterator[Block]:
+def _given(ways: Ways, items: ItemTable, kept: array[int]) -> Iterator[Block]:
     """The vectors of an array or a file, in the order of the items."""
-    X, ids = (vectors, None) if isinstance(vectors, np.ndarray) else _read(vectors)
-    name = "vectors" if isinstance(vectors, np.ndarray) else os.fspath(vectors)
-    if X.ndim != 2 or X.dtype.kind not in "buif" or not X.shape[1]:
-        raise InvalidInputError(f"{name} must hold numbers of shape (n, d), got shape {X.shape}, dtype {X.dtype}")
-    if ids is not None:
-        order = _by_id(name, ids, items)
-    elif len(X) == plan.n:
-        order = np.frombuffer(kept, dtype=np.int64)
-    else:
-        raise InvalidInputError(
-            f"{name} must hold a vector for each of the {plan.n} rows of {plan.table.name}, in order, got {len(X)}"
-        )
+    assert ways.X is not None
+    order = np.frombuffer(kept, dtype=np.int64) if ways.ids is None else _by_id(ways.ids, items)
     for first in range(0, len(order), _ROWS):
-        yield X[order[first : first + _ROWS]]
+        yield ways.X[order[first : first + _ROWS]]
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[Block, Block | None]:
@@ -148,10 +162,10 @@ def _read(path: str | os.PathLike[str]) -> tuple[Block, Block | None]:
     return found.X, found.ids
 
 
-def _by_id(name: str, ids: Block, items: ItemTable) -> NDArray[np.int64]:
+def _by_id(ids: Block, items: ItemTable) -> NDArray[np.int64]:
     """The row of each item's vector."""
     finder = Finder(len(ids), ids)
-    return np.array([finder.row(key, f"{name}, the vectors' ids") for key in items.ids()], dtype=np.int64)
+    return np.array([finder.row(key, "vectors") for key in items.ids()], dtype=np.int64)
 
 
 def _numbers(plan: Plan, notes: list[str]) -> Iterator[Block]:
