@@ -9,7 +9,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 WORKERS ?= 2
 FUZZ_SECONDS ?= 300
 
-.PHONY: help setup demo test lint format sanitize fuzz neon docs bench searchbench quality paper embeddings results tables clean
+.PHONY: help setup demo test browser lint format sanitize fuzz neon docs bench searchbench quality paper embeddings results tables clean
 help:            ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -28,7 +28,14 @@ setup: $(VENV)/ready  ## make .venv with the package and its tools
 demo: setup      ## learn codes of handwritten digits; prints a table, writes out/demo/index.html
 	$(BIN)/cghash demo --output out/demo
 
-test: setup lint ## the whole suite, on the native kernels and on their NumPy twins
+# The tests of the page need a browser; where it is missing and can be installed, it is.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	    { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	      apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
+	    echo "no Chromium here, and it could not be installed: the tests of the page are skipped"
+
+test: setup lint browser ## the whole suite, on the native kernels and on their NumPy twins
 	$(PYTEST) -n $(WORKERS)
 	CGHASH_KERNELS=numpy $(PYTEST) -n $(WORKERS) -m "not slow" tests
 

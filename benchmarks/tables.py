@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import lab_tables
+import page_tables
 import search_tables
 from cghash.lab.experiments.results import read_results
 from markdown_tables import bold, shown, table
@@ -103,7 +104,7 @@ def paper(rows: list[Row]) -> str:
 
 SEARCH = "python benchmarks/speed/search.py"
 # Each page: the file of its measurement, what makes its table, and the command that measures
-TABLES: dict[str, tuple[str, Callable[[list[Row]], str], str]] = {
+TABLES: dict[str, tuple[str, Callable[[Any], str], str]] = {
     "fit": ("fit", fit, "python benchmarks/speed/fit.py"),
     "hinge": ("fit_hinge", fit, "python benchmarks/speed/fit.py --loss hinge --output fit_hinge"),
     "growth": ("fit", growth, "python benchmarks/speed/fit.py"),
@@ -111,6 +112,8 @@ TABLES: dict[str, tuple[str, Callable[[list[Row]], str], str]] = {
     "criteria": ("criteria", criteria, "python benchmarks/speed/criteria.py"),
     "defaults": ("defaults", defaults, "python benchmarks/quality/defaults.py"),
     "paper": ("paper", paper, "python benchmarks/quality/paper.py"),
+    "curator": ("curator", page_tables.curator, "python benchmarks/quality/curator.py"),
+    "serve": ("serve", page_tables.serve, "python benchmarks/speed/serve.py"),
     "search": ("search", search_tables.at_once, SEARCH),
     "search_100": ("search", partial(search_tables.at_once, k=100), SEARCH),
     "search_one_thread": ("search", partial(search_tables.at_once, threads=1), SEARCH),

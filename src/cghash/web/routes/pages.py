@@ -68,7 +68,7 @@ async def enter(request: Request) -> Response:
 
 
 @router.get("/healthz", response_model=HealthOut, tags=["state"])
-def health(request: Request) -> Response:
+async def health(request: Request) -> Response:
     """Whether the server answers, and with which model."""
     service = service_of(request)
     return answered({"status": "ok", "items": len(service.items), "model": service.current})
