@@ -8,6 +8,9 @@ export class ApiError extends Error {
   }
 }
 
+/** The API's sentences begin small and end bare; on the page they stand alone. */
+const sentence = (words) => `${words.charAt(0).toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? "" : "."}`;
+
 const address = (path, params) => {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {
@@ -29,7 +32,7 @@ async function ask(path, options) {
   }
   if (response.status === 401) location.assign("/login");
   const body = await response.json().catch(() => null);
-  if (!response.ok) throw new ApiError(body?.error ?? `The server answered ${response.status}.`, response.status);
+  if (!response.ok) throw new ApiError(sentence(body?.error ?? `the server answered ${response.status}`), response.status);
   return body;
 }
 

@@ -2,6 +2,9 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/** Children that are there: those left out by a condition are null or false. */
+const present = (children) => children.flat().filter((child) => child !== null && child !== undefined && child !== false);
+
 function dress(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name === "on") {
@@ -11,7 +14,7 @@ function dress(element, attributes, children) {
     } else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...present(children));
   return element;
 }
 
@@ -19,6 +22,8 @@ function dress(element, attributes, children) {
 export const el = (tag, attributes = {}, ...children) => dress(document.createElement(tag), attributes, children);
 export const svg = (tag, attributes = {}, ...children) => dress(document.createElementNS(SVG, tag), attributes, children);
 export const icon = (name) => svg("svg", { class: "icon", "aria-hidden": "true" }, svg("use", { href: `#icon-${name}` }));
+/** These and nothing else in `host`. */
+export const put = (host, ...children) => host.replaceChildren(...present(children));
 export const byId = (id) => document.getElementById(id);
 
 export const count = (number) => number.toLocaleString("en-GB");

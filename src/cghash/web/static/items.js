@@ -10,7 +10,7 @@ export function learnRanges(attributes) {
 }
 
 /** Images of a few pixels (digits) are enlarged with sharp edges. */
-const sharpen = (event) => event.target.classList.toggle("pixels", event.target.naturalWidth <= 32);
+const sharpen = (event) => event.target.classList.toggle("pixels", event.target.naturalWidth <= 64);
 const missing = (event) => event.target.replaceWith(el("span", { class: "missing" }, icon("image")));
 
 export const imageAddress = (item, size) => `${item.image}?size=${size}`;
@@ -29,21 +29,29 @@ function strip(item) {
   return el("span", { class: "strip", "aria-hidden": "true" }, cells.slice(0, 24));
 }
 
+/** Lists carry the first 200 characters of a text. */
+const CUT = 200;
+const cut = (text) => (text.length === CUT ? `${text}…` : text);
+
 /** The face of an item, by what it has. `alt` is empty where its title stands beside it. */
 export function face(item, size = 160, alt = "") {
   if (item.image) return el("span", { class: "face" }, picture(item, size, alt));
-  if (item.text) return el("span", { class: "face words" }, item.text);
+  if (item.text) return el("span", { class: "face words" }, el("span", {}, cut(item.text)));
   return el("span", { class: "face bare" }, el("b", {}, item.title), strip(item));
 }
 
-export const hasOwnTitle = (item) => !item.image && !item.text;
+/** What stands below a face: the title of a text is how it begins, which the face shows already. */
+const caption = (item) => (item.text && !item.image ? item.id : item.title);
 
-/** Face and title, as the content of a link or a button. */
-export const faceAndTitle = (item, size = 160) =>
-  [face(item, size), hasOwnTitle(item) ? null : el("span", { class: "title" }, item.title)];
+/** Face and caption, as the content of a link or a button; a bare item's face is its title. */
+export const faceAndCaption = (item, size = 160) =>
+  (item.image || item.text ? [face(item, size), el("span", { class: "title" }, caption(item))] : [face(item, size)]);
 
 export const address = (item) => `/?item=${item.row}`;
 
-/** A row of small items, each a link to its neighbours. */
-export const faces = (items, size = 96, mark = () => null) => el("ul", { class: "faces" }, items.map((item) =>
-  el("li", {}, el("a", { href: address(item), title: item.title, class: mark(item) }, face(item, size, item.title)))));
+/** A row of small items, each a link to its neighbours; mark(item) says in words what is special about one, or null. */
+export const faces = (items, size = 96, mark = () => null) => el("ul", { class: "faces" }, items.map((item) => {
+  const words = mark(item);
+  return el("li", {}, el("a", { href: address(item), title: words ? `${item.title}, ${words}` : item.title, class: words ? "marked" : null },
+    face(item, size, item.title), words ? [icon("only"), el("span", { class: "unseen" }, `, ${words}`)] : null));
+}));

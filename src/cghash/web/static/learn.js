@@ -16,9 +16,9 @@ let saidBit = 0; // the last bit that was read out
 
 function drawStart({ answers, test, since_model: sinceModel }) {
   const taught = answers - test;
-  const kept = test ? `, and ${several(test, "more")} kept apart as the test`.replace("mores", "more") : "";
+  const kept = test ? ` ${count(test)} more kept apart as the test.` : "";
   byId("learn-from").textContent = taught
-    ? `${several(taught, "answer")} to learn from${kept}; ${count(sinceModel)} of them since the last version.`
+    ? `${several(taught, "answer")} to learn from, ${count(sinceModel)} of them new since the version in use.${kept}`
     : "No answers yet: a model can be learned from the vectors alone, and it gets better with every answer on the teach page.";
 }
 
@@ -76,7 +76,7 @@ function drawJob({ state, progress: now }) {
   byId("running-stage").textContent = bit ? `${words}: bit ${bit} of ${bits}` : words;
   if (bits) byId("progress").value = bit / bits;
   else byId("progress").removeAttribute("value");
-  numbers(byId("running-numbers"), [["objective", figure(objective)], ["gap to the bound", figure(gap, 2)], ["of triplets satisfied", percent(satisfied)],
+  numbers(byId("running-numbers"), [["objective", figure(objective)], ["gap to the bound", percent(gap)], ["of triplets satisfied", percent(satisfied)],
     ["so far", duration(seconds)], ["left, about", duration(left)]]);
   progress.add({ bit, objective });
   drawProgress();
@@ -125,11 +125,11 @@ async function ended(job) {
 
 // ---- after
 
-/** What a version is compared with: the one it was reported against, the one in use, or the one before. */
+/** What a version is compared with: the one it was reported against, the one in use, or the one before; the vectors, of the first. */
 function opponent(version) {
   const numbered = models.models.map((model) => model.version);
   const candidates = [version.report?.against, models.current, Math.max(0, ...numbered.filter((one) => one < version.version))];
-  return candidates.find((one) => one && one !== version.version && numbered.includes(one)) ?? null;
+  return candidates.find((one) => one && one !== version.version && numbered.includes(one)) ?? "vectors";
 }
 
 function show(number, against = null) {
@@ -144,7 +144,6 @@ async function use(chosen, shown = null) {
     await post("/api/models/current", { version: chosen });
     await reload();
     if (shown) show(shown, shown === chosen ? before : null);
-    announce(`Version ${chosen} is in use.`);
     toast(`Version ${chosen} is in use.`, before && before !== chosen ? { word: "Undo", run: () => use(before, shown) } : null);
   } catch (error) {
     toast(error.message);
@@ -159,7 +158,7 @@ function compare(number) {
 
 async function reload() {
   const [list, summary] = await Promise.all([get("/api/models"), get("/api/answers/summary")]);
-  models = list;
+  models = { ...list, models: list.models.toReversed() };
   drawStart(summary);
   drawVersions(models, { use: (number) => use(number), compare });
 }

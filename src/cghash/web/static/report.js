@@ -1,28 +1,29 @@
 // What a new version changes: on held-out answers, on labels, and on results that can be looked at.
 
 import { get } from "./api.js";
-import { el, figure, icon, percent, several } from "./dom.js";
-import { address, faceAndTitle, faces } from "./items.js";
+import { el, figure, icon, percent, put, several } from "./dom.js";
+import { address, faceAndCaption, faces } from "./items.js";
 
-/** version: as /api/models gives it; against: the version it is compared with, or null; use(version) puts one in use. */
+/** version: as /api/models gives it; against: the version it is compared with, or "vectors"; use(version) puts one in use. */
 export function drawReport(host, { version, against, current, use }) {
   const { report } = version;
   const inUse = current === version.version;
-  const other = against === null ? null : `version ${against}`;
+  const numbered = against !== "vectors";
+  const other = numbered ? `version ${against}` : "the vectors";
   const go = (number, word, kind = "") => el("button", { type: "button", class: kind, on: { click: () => use(number) } }, word);
   const changes = el("div", { class: "changes" });
   host.classList.add("card");
-  host.replaceChildren(
+  put(host,
     el("h2", { id: "report-title" }, `Version ${version.version}`, el("small", { class: "soft" }, ` ${version.name}`)),
     el("dl", { class: "numbers" }, report ? facts(report) : null),
     report?.held_out.count ? null : el("p", { class: "soft" }, "No answer is held out yet: teach a while, and before and after can be told."),
     el("div", { class: "verdict" },
       inUse ? el("span", { class: "current" }, icon("check"), "in use") : go(version.version, "Use this model", "primary"),
-      inUse && against !== null ? go(against, `Go back to ${other}`) : null,
+      inUse && numbered ? go(against, `Go back to ${other}`) : null,
       !inUse && current !== null ? el("span", { class: "soft" }, `Version ${current} is in use.`) : null),
-    against === null ? null : el("h3", {}, `What changed most, against ${other}`), changes);
+    el("h3", {}, `What changed most, against ${other}`), changes);
   host.hidden = false;
-  if (against !== null) drawChanges(changes, version.version, against);
+  drawChanges(changes, version.version, numbered ? against : null);
 }
 
 const fact = (term, value) => el("div", {}, el("dt", {}, term), el("dd", {}, value));
@@ -48,7 +49,7 @@ async function drawChanges(host, version, against) {
 function change({ item, before, after, overlap }) {
   const rows = (items) => new Set(items.map((one) => one.row));
   const [old, fresh] = [rows(before), rows(after)];
-  const line = (word, items, known) => el("div", { class: "before-after" }, el("span", {}, word), faces(items, 96, (one) => (known.has(one.row) ? null : "new")));
+  const line = (word, items, known) => el("div", { class: "before-after" }, el("span", {}, word), faces(items, 96, (one) => (known.has(one.row) ? null : `only ${word}`)));
   return el("div", { class: "change", role: "group", "aria-label": `${item.title}: ${percent(overlap)} of its nearest stayed` },
-    el("a", { href: address(item) }, faceAndTitle(item, 96)), line("before", before, fresh), line("after", after, old));
+    el("a", { href: address(item) }, faceAndCaption(item, 96)), line("before", before, fresh), line("after", after, old));
 }

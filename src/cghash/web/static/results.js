@@ -3,7 +3,7 @@
 import { newKey, post, remove } from "./api.js";
 import { bitsButton } from "./bits.js";
 import { announce, el, figure, icon, several, toast } from "./dom.js";
-import { faceAndTitle } from "./items.js";
+import { faceAndCaption } from "./items.js";
 import { roving } from "./roving.js";
 
 export const modelName = (model) => (model === "vectors" ? "Vectors (Euclidean)" : `Version ${model}`);
@@ -33,7 +33,7 @@ function tile(result, rank, { answer, other, item, open }) {
   };
   return el("li", { class: `result${there === 0 ? " alone" : ""}`, "data-row": result.row },
     el("a", { href: `/?item=${result.row}`, on: { click: choose } },
-      el("span", { class: "rank" }, el("span", { class: "unseen" }, "rank "), String(rank)), faceAndTitle(result.item)),
+      el("span", { class: "rank" }, el("span", { class: "unseen" }, "rank "), String(rank)), faceAndCaption(result.item)),
     other ? elsewhere(there) : null,
     el("div", { class: "measure" },
       el("span", { class: "distance" }, el("span", { class: "unseen" }, "distance "), figure(result.distance)),
@@ -47,8 +47,11 @@ const elsewhere = (rank) => (rank === 0
   ? el("span", { class: "tag only" }, icon("only"), "only here")
   : el("span", { class: "tag" }, `rank ${rank} there`));
 
+/** The first cannot be nearer, the last not farther: nothing shown stands there to compare with. */
 function wishes(result, item, shown) {
+  const end = { nearer: shown[0], farther: shown.at(-1) };
   const wish = (wanted, sign) => el("button", { type: "button", class: "quiet wish", "aria-pressed": "false", title: `Should be ${wanted}`,
+    disabled: result.row === end[wanted],
     "aria-label": `${result.item.title} should be ${wanted}`,
     on: { click: (event) => tell(event.currentTarget, { item, row: result.row, wanted, shown }) } }, icon(sign), wanted);
   return el("div", { class: "wishes" }, wish("nearer", "up"), wish("farther", "down"));

@@ -5,7 +5,7 @@ import { imageOf, setUpAsking } from "./asking.js";
 import { announce, byId, count, el, noProblem, problem, several, toast } from "./dom.js";
 import { Filters } from "./filters.js";
 import { VirtualGrid } from "./grid.js";
-import { address, face, faceAndTitle, learnRanges } from "./items.js";
+import { address, face, faceAndCaption, learnRanges } from "./items.js";
 import { ItemPages } from "./pages.js";
 import { drawColumns, modelName } from "./results.js";
 import { readState, writeState } from "./state.js";
@@ -14,12 +14,13 @@ const PAGE = 24;
 const MOST = 1000;
 
 let workspace;
-let models;
+let models; // the newest first
 let filters;
 let state;
 let trail = []; // [{query, words}], the last one is shown
 let shown = PAGE; // neighbours asked for
 let asking = new AbortController();
+let wholeItem = null; // the item asked about, with all of its text
 
 const pages = new ItemPages(
   (start, number, signal) => get("/api/items", { start, count: number, filter: state.filters }, { signal }),
@@ -40,7 +41,7 @@ const grid = new VirtualGrid(byId("grid"), {
     }
     link.href = address(item);
     link.onclick = (event) => choose(event, item);
-    link.replaceChildren(...faceAndTitle(item).filter(Boolean));
+    link.replaceChildren(...faceAndCaption(item));
   },
 });
 
@@ -123,6 +124,12 @@ function ask(choice, signal) {
   return postImage("/api/search/image", { k: shown, model, bits, filter: state.filters, details: true }, imageOf(query.image), { signal });
 }
 
+async function whole(row, signal) {
+  if (row === undefined) return null;
+  if (wholeItem?.row !== row) wholeItem = await get(`/api/items/${row}`, {}, { signal });
+  return wholeItem;
+}
+
 async function find() {
   asking.abort();
   asking = new AbortController();
@@ -136,9 +143,9 @@ async function find() {
   byId("columns").setAttribute("aria-busy", "true");
   try {
     const choices = state.beside === "" ? [state.model] : [state.model, state.beside];
-    const answers = await Promise.all(choices.map((choice) => ask(choice, signal)));
+    const [item, ...answers] = await Promise.all([whole(state.query.item, signal), ...choices.map((choice) => ask(choice, signal))]);
     if (signal.aborted) return;
-    drawFound(answers);
+    drawFound(item, answers);
   } catch (error) {
     if (error.name === "AbortError") return;
     byId("found").hidden = true;
@@ -148,15 +155,16 @@ async function find() {
   }
 }
 
-function drawFound(answers) {
-  const [{ query, results, milliseconds }] = answers;
-  const words = query?.title ?? wordsOf(state.query);
+function drawFound(item, answers) {
+  const [{ results, milliseconds }] = answers;
+  const words = item?.title ?? wordsOf(state.query);
   trail.at(-1).words = words;
   document.title = `${words} · ${workspace.title}`;
   drawTrail();
-  drawQuery(query, words);
+  drawQuery(item, words);
   const number = results.length;
-  byId("found-note").textContent = `The ${several(number, "nearest", "nearest")} of ${several(workspace.items, "item")}, in ${milliseconds.toFixed(1)} ms.`;
+  byId("found-note").replaceChildren(`The ${several(number, "nearest", "nearest")} of ${several(workspace.items, "item")}, in ${milliseconds.toFixed(1)} ms. `,
+    ...(workspace.current ? [] : ["No model yet: these are near by their vectors. ", el("a", { href: "/teach" }, "Teach"), " a while, then learn."]));
   announce(`${several(number, "neighbour")} of ${words}.`);
   drawColumns(byId("columns"), answers, { item: state.query.item ?? null, open: (item) => open({ item: item.row }, item.title) });
   byId("more").hidden = number < shown || shown >= MOST;
@@ -241,6 +249,7 @@ function setUpControls() {
 async function start() {
   try {
     [workspace, { models }] = await Promise.all([get("/api/workspace"), get("/api/models")]);
+    models.reverse();
   } catch (error) {
     problem(error.message);
     return;

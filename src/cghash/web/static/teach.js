@@ -1,8 +1,9 @@
 // The teach page: one item, two candidates, and an answer by hand or by key.
 
-import { get, newKey, remove } from "./api.js";
+import { get, newKey } from "./api.js";
+import { drawContradictions } from "./contradictions.js";
 import { announce, byId, count, el, icon, noProblem, numbers, percent, problem, several, toast } from "./dom.js";
-import { face, faceAndTitle, hasOwnTitle, learnRanges } from "./items.js";
+import { faceAndCaption, learnRanges } from "./items.js";
 import { Outbox } from "./outbox.js";
 import { Questions, SIZE } from "./questions.js";
 
@@ -33,8 +34,7 @@ async function ask() {
 
 function draw() {
   const { anchor, left, right } = question;
-  byId("anchor").replaceChildren(face(anchor, SIZE, anchor.title),
-    ...(hasOwnTitle(anchor) ? [] : [el("span", { class: "title" }, anchor.title)]));
+  byId("anchor").replaceChildren(...faceAndCaption(anchor, SIZE));
   candidate(byId("left"), left, "left", "←");
   candidate(byId("right"), right, "right", "→");
   for (const id of ["anchor", "left", "right"]) restart(byId(id));
@@ -45,7 +45,7 @@ function draw() {
 
 function candidate(button, item, side, arrow) {
   const hint = el("span", { class: "hint" }, el("kbd", { "aria-hidden": "true" }, arrow), el("span", {}, `The ${side} one`));
-  button.replaceChildren(...faceAndTitle(item, SIZE).filter(Boolean), hint);
+  button.replaceChildren(...faceAndCaption(item, SIZE), hint);
 }
 
 function restart(element) {
@@ -103,24 +103,7 @@ function drawSummary(summary) {
   byId("next-step").replaceChildren(...(sinceModel < ENOUGH
     ? [`${several(ENOUGH - sinceModel, "more answer")}, and learning is worth it.`]
     : [el("a", { class: "button primary", href: "/learn" }, `Learn from them`)]));
-  drawContradictions(contradictions);
-}
-
-function drawContradictions(contradictions) {
-  const box = byId("contradictions");
-  box.hidden = contradictions.length === 0;
-  box.querySelector("summary").textContent = several(contradictions.length, "contradiction");
-  box.querySelector("ul").replaceChildren(...contradictions.map(({ answers, reason }) => el("li", {}, `${reason} `,
-    answers.map((id) => el("button", { type: "button", class: "quiet wish", on: { click: () => takeBack(id) } }, `Take back ${id}`)))));
-}
-
-async function takeBack(id) {
-  try {
-    drawSummary((await remove(`/api/answers/${id}`)).summary);
-    toast(`Answer ${id} is taken back.`);
-  } catch (error) {
-    toast(error.message);
-  }
+  drawContradictions(contradictions, drawSummary);
 }
 
 async function start() {

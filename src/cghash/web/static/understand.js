@@ -34,9 +34,24 @@ async function show(number) {
   }
 }
 
+const STOPPED = {
+  optimal: "No further hash function can improve this model.",
+  n_bits: "All bits that were asked for are in use; more of them would still improve the model.",
+  no_function: "The search found no further hash function that improves this model.",
+  time_limit: "The time was up; more bits would still improve the model.",
+};
+
+function inWords({ status, gap, exact }) {
+  const proven = exact ? "this family" : "the functions that were found";
+  const far = gap === null ? "" : gap < 0.001 ? ` No model of ${proven} has a lower objective.` : ` No model of ${proven}, of however many bits, has an objective more than ${percent(gap)} lower.`;
+  return `${STOPPED[status] ?? "It was stopped."}${far}`;
+}
+
 function drawCertificate({ certificate, bits, method, answers }) {
-  byId("certificate").textContent = certificate?.message ?? `${method} gives no certificate: it does not say how far from the best it stopped.`;
-  const facts = certificate ? [["objective", figure(certificate.objective)], ["no model can be below", figure(certificate.bound)], ["gap", figure(certificate.gap, 2)]] : [];
+  byId("certificate").textContent = certificate ? inWords(certificate) : `${method} gives no certificate: it does not say how far from the best it stopped.`;
+  byId("certificate-report").hidden = !certificate;
+  byId("certificate-message").textContent = certificate?.message ?? "";
+  const facts = certificate ? [["objective", figure(certificate.objective)], ["bound from below", figure(certificate.bound)], ["gap between them", percent(certificate.gap)]] : [];
   numbers(byId("certificate-numbers"), [...facts, ["bits", count(bits)], ["answers learned from", count(answers)]]);
 }
 
@@ -91,6 +106,7 @@ async function start() {
   try {
     const [workspace, list] = await Promise.all([get("/api/workspace"), get("/api/models")]);
     learnRanges(workspace.attributes);
+    list.models.reverse();
     if (!list.models.length) {
       problem("No model yet: compare some items, then learn from what you answered.", [["Teach", "/teach"], ["Learn", "/learn"]]);
       return;
