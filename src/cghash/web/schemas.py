@@ -21,17 +21,28 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class SearchRequest(Strict):
-    """One of `item`, `text` and `vector`, and how to search."""
+class SearchOptions(Strict):
+    """How to search."""
 
-    item: Row | None = None
-    text: Annotated[str, Field(min_length=1, max_length=MOST_TEXT)] | None = None
-    vector: Annotated[list[float], Field(min_length=1, max_length=MOST_DIMENSION)] | None = None
     k: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 24
     model: ModelName | None = Field(None, description='a version, "vectors", or null for the current model')
     bits: Annotated[int, Field(ge=1, le=1024)] | None = Field(None, description="only the first bits of the model")
     filters: Annotated[list[Filter], Field(max_length=MOST_FILTERS)] = []
     details: bool = Field(False, description="with the items themselves")
+
+
+class SearchByRow(SearchOptions):
+    """An item, and how to search."""
+
+    item: Row
+
+
+class SearchRequest(SearchOptions):
+    """One of `item`, `text` and `vector`, and how to search."""
+
+    item: Row | None = None
+    text: Annotated[str, Field(min_length=1, max_length=MOST_TEXT)] | None = None
+    vector: Annotated[list[float], Field(min_length=1, max_length=MOST_DIMENSION)] | None = None
 
 
 class AnswerRequest(Strict):

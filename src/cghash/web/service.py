@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,6 @@ class Service:
         self.jobs = Jobs(workspace)
         self.batcher = Batcher()
         self._current: tuple[float, int | None] = (-np.inf, None)
-        self.titles = lru_cache(100_000)(self._title)
 
     def close(self) -> None:
         self.jobs.stop()
@@ -74,9 +72,6 @@ class Service:
             "label": None if value is None else str(value),
             "attributes": item.attributes,
         }
-
-    def _title(self, row: int) -> str:
-        return self.items.get([row])[0].id
 
     # Models
 

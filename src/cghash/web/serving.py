@@ -33,6 +33,7 @@ def listen(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(1024)  # whoever comes before the server is ready waits for it
     except OSError as error:
         listening.close()
         words = f"cannot listen on {host}, port {port}: {error.strerror}; --port 0 takes a free one"

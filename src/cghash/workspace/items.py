@@ -135,6 +135,12 @@ class ItemTable:
         """The ids of all items, by row."""
         return [cells[0] for cells in self._all("SELECT id FROM items ORDER BY row")]
 
+    def ids_of(self, rows: Sequence[int]) -> list[str]:
+        """The ids of some rows, which must be there, in the order that was asked for."""
+        marks = ", ".join("?" * len(rows))
+        found = dict(self._all(f"SELECT row, id FROM items WHERE row IN ({marks})", *rows))
+        return [found[row] for row in rows]
+
     def column(self, name: str) -> list[Value]:
         """One attribute of all items, by row."""
         if name not in self._names:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -123,8 +124,10 @@ class CodeSearch:
 
     def differing(self, query: Any, rows: Ints) -> list[list[int]]:
         """The bits in which each item of some rows differs from the query."""
-        changed = unpack(np.bitwise_xor(self.code_of(query), self.codes[rows]), self.bits)
-        return [np.flatnonzero(row).tolist() for row in changed]
+        changed = np.unpackbits(np.bitwise_xor(self.code_of(query), self.codes[rows]), axis=1, bitorder="little")
+        bits = np.nonzero(changed)[1].tolist()  # padding bits are zero in every code
+        ends = np.cumsum(changed.sum(axis=1)).tolist()
+        return [bits[start:end] for start, end in pairwise([0, *ends])]
 
     def margins(self, triplets: Ints) -> Floats:
         """d(anchor, far) − d(anchor, near) of triplets (t, 3)."""

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import numpy as np
-from fastapi import APIRouter, Body, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from ...exceptions import InvalidInputError
 from ...workspace.versions import CodeSearch, VectorSearch
-from ..schemas import MOST_FILTERS, MOST_RESULTS, Filter, SearchOut, SearchRequest
+from ..schemas import SearchByRow, SearchOptions, SearchOut, SearchRequest
 from ..service import Service
 from . import REFUSED, answered, service_of
+from .parameters import described, parameters_of
 
 router = APIRouter(prefix="/api", tags=["search"], responses=REFUSED)
 
-K = Annotated[int, Query(ge=1, le=MOST_RESULTS)]
-Model = Annotated[str | None, Query(pattern=r"^([1-9][0-9]{0,15}|vectors|)$", description="a version, or vectors")]
-Bits = Annotated[int | None, Query(ge=1, le=1024)]
-Filters = Annotated[list[Filter], Query(max_length=MOST_FILTERS)]
+_PICTURE = {
+    "required": True,
+    "content": {"image/*": {"schema": {"type": "string", "format": "binary", "description": "a picture's file"}}},
+}
+
+
+@router.get("/search", response_model=SearchOut, openapi_extra=described(SearchByRow))
+async def search_by_row(request: Request) -> Response:
+    """The nearest items of an item; the same as POST, for the address line."""
+    service, asked = service_of(request), parameters_of(request, SearchByRow)
+    return answered(await _searched(service, service.check_row(asked.item), asked))
 
 
 @router.post("/search", response_model=SearchOut)
@@ -32,41 +40,14 @@ async def search(request: Request, asked: SearchRequest) -> Response:
     return answered(await _searched(service, await _query(service, asked), asked))
 
 
-@router.get("/search", response_model=SearchOut)
-async def search_by_row(
-    request: Request,
-    item: Annotated[int, Query(ge=0, lt=2**62)],
-    k: K = 24,
-    model: Model = None,
-    bits: Bits = None,
-    filter: Filters = [],  # noqa: A002, B006
-    details: bool = False,
-) -> Response:
-    """The nearest items of an item; the same as POST, for the address line."""
-    service = service_of(request)
-    asked = _asked(k, model, bits, filter, details)
-    return answered(await _searched(service, service.check_row(item), asked))
-
-
-@router.post("/search/image", response_model=SearchOut)
-async def search_by_image(
-    request: Request,
-    image: Annotated[bytes, Body(media_type="image/png", description="a picture's file")],
-    k: K = 24,
-    model: Model = None,
-    bits: Bits = None,
-    filter: Filters = [],  # noqa: A002, B006
-    details: bool = False,
-) -> Response:
+@router.post(
+    "/search/image", response_model=SearchOut, openapi_extra={**described(SearchOptions), "requestBody": _PICTURE}
+)
+async def search_by_image(request: Request) -> Response:
     """The nearest items of a picture: JPEG, PNG, BMP, GIF, TIFF, PPM or WEBP."""
-    service = service_of(request)
-    vector = await run_in_threadpool(service.workspace.embedder.image, image)
-    return answered(await _searched(service, vector, _asked(k, model, bits, filter, details)))
-
-
-def _asked(k: int, model: str | None, bits: int | None, filters: list[str], details: bool) -> SearchRequest:
-    named: Any = None if not model else model if model == "vectors" else int(model)
-    return SearchRequest(k=k, model=named, bits=bits, filters=filters, details=details)
+    service, asked = service_of(request), parameters_of(request, SearchOptions)
+    vector = await run_in_threadpool(service.workspace.embedder.image, await request.body())
+    return answered(await _searched(service, vector, asked))
 
 
 async def _query(service: Service, asked: SearchRequest) -> Any:
@@ -84,7 +65,7 @@ async def _query(service: Service, asked: SearchRequest) -> Any:
     return vector
 
 
-async def _searched(service: Service, query: Any, asked: SearchRequest) -> dict[str, Any]:
+async def _searched(service: Service, query: Any, asked: SearchOptions) -> dict[str, Any]:
     began = time.perf_counter()
     name, ranking = await _opened(service, asked)
     own = query if isinstance(query, int) else -1
@@ -107,7 +88,7 @@ async def _searched(service: Service, query: Any, asked: SearchRequest) -> dict[
     }
 
 
-async def _opened(service: Service, asked: SearchRequest) -> tuple[int | str, CodeSearch | VectorSearch]:
+async def _opened(service: Service, asked: SearchOptions) -> tuple[int | str, CodeSearch | VectorSearch]:
     """The ranking; a version that is not open yet is opened in a thread."""
     model = service.current if asked.model is None else asked.model
     if asked.bits is None and service.versions.is_open(model):
@@ -116,7 +97,7 @@ async def _opened(service: Service, asked: SearchRequest) -> tuple[int | str, Co
 
 
 async def _nearest(
-    service: Service, ranking: CodeSearch | VectorSearch, query: Any, asked: SearchRequest, k: int
+    service: Service, ranking: CodeSearch | VectorSearch, query: Any, asked: SearchOptions, k: int
 ) -> tuple[Any, Any]:
     if asked.filters:
         rows = await run_in_threadpool(service.items.rows, asked.filters)
@@ -130,15 +111,16 @@ async def _nearest(
 def _results(
     service: Service, ranking: CodeSearch | VectorSearch, query: Any, distances: Any, rows: Any
 ) -> list[dict[str, Any]]:
-    bits = ranking.differing(query, rows) if isinstance(ranking, CodeSearch) else [None] * len(rows)
-    found = zip(rows.tolist(), distances.tolist(), cast(list[Any], bits), strict=True)
+    shown = rows.tolist()
+    bits = ranking.differing(query, rows) if isinstance(ranking, CodeSearch) else [None] * len(shown)
+    found = zip(shown, service.items.ids_of(shown), distances.tolist(), cast(list[Any], bits), strict=True)
     return [
         {
             "row": row,
-            "id": service.titles(row),
+            "id": identity,
             "distance": distance,
             "differing": None if which is None else len(which),
             "bits": which,
         }
-        for row, distance, which in found
+        for row, identity, distance, which in found
     ]
