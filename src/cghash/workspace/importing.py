@@ -117,8 +117,11 @@ class Plan:
         for place, cells in self.table.rows():
             found = [_as_number(cells[i]) for i in places]
             if None in found:
-                name = self.numbers[found.index(None)]
-                raise InvalidInputError(f"{place}, column {name!r}: must be a finite number, got nothing")
+                at = found.index(None)
+                wanted = "must be a finite number, since this column is part of the vectors"
+                raise InvalidInputError(
+                    f"{place}, column {self.numbers[at]!r}: {wanted}, got {cells[places[at]]!r:.40}"
+                )
             yield place, [float(number) for number in found if number is not None]
 
     def _picture(self, cell: Any, place: str) -> Path | None:
@@ -226,6 +229,15 @@ def _text(cell: Any) -> str | None:
 def _id(cell: Any, place: str, column: str) -> str:
     if _missing(cell):
         raise InvalidInputError(f"{place}, column {column!r}: must hold an id, got nothing")
+    return key_of(cell)
+
+
+def key_of(cell: Any) -> str:
+    """An id as text: 7, 7.0 and "7" are the same.
+
+    >>> key_of(7.0), key_of(" seven ")
+    ('7', 'seven')
+    """
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
     return str(cell).strip()

@@ -76,14 +76,13 @@ class _File:
 
     def __init__(self, source: Source) -> None:
         self.source, self.name = source, source.name
+        self._root = Path() if source.path is None else source.path.parent.resolve()
 
     def picture(self, cell: str, place: str) -> Path:
         if self.source.path is None:
             raise InvalidInputError(f"{place}: pictures need a file to lie beside, got {self.name}")
-        root = self.source.path.parent
-        path = root / cell
-        inside = not Path(cell).is_absolute() and path.resolve().is_relative_to(root.resolve())
-        if not inside:
+        path = self.source.path.parent / cell
+        if Path(cell).is_absolute() or not path.resolve().is_relative_to(self._root):
             raise InvalidInputError(
                 f"{place}: a picture must lie below the folder of {self.source.path.name}, got {cell!r}"
             )

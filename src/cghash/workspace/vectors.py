@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from ..exceptions import InvalidInputError
 from ..reading import read_items
 from ..reading.arrays import read_arrays
-from ..reading.comparisons import Finder
 from ..reading.sources import source_of
-from ..reading.text import read_rows
+from ..reading.text import read_rows, shortened
 from .embedding import Embedder, Gist, Given, Sentences
 from .folder import EMBEDDER, PICTURES, VECTORS
-from .importing import IDS, Plan, listed
+from .importing import IDS, Plan, key_of, listed
 from .items import ItemTable
 from .tables import open_table
 
@@ -164,8 +163,12 @@ def _read(path: str | os.PathLike[str]) -> tuple[Block, Block | None]:
 
 def _by_id(ids: Block, items: ItemTable) -> NDArray[np.int64]:
     """The row of each item's vector."""
-    finder = Finder(len(ids), ids)
-    return np.array([finder.row(key, "vectors") for key in items.ids()], dtype=np.int64)
+    rows = {key_of(value): row for row, value in enumerate(ids.tolist())}
+    keys = items.ids()
+    missing = next((key for key in keys if key_of(key) not in rows), None)
+    if missing is not None:
+        raise InvalidInputError(f"vectors must hold one for each item, got none for {shortened(missing)!r}")
+    return np.array([rows[key_of(key)] for key in keys], dtype=np.int64)
 
 
 def _numbers(plan: Plan, notes: list[str]) -> Iterator[Block]:

@@ -1,0 +1,697 @@
+"""New workspaces: real folders, tables and arrays become items with vectors, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, features
+
+from cghash.exceptions import CGHashError, FormatError, InvalidInputError, MissingDependencyError
+from cghash.lab.features import gist
+from cghash.workspace import Workspace, create_workspace
+from cghash.workspace.demo import demo_workspace
+from cghash.workspace.tfidf import Tfidf
+from cghash.workspace.whole import whole_folder
+
+SIX = np.arange(18, dtype=np.float64).reshape(6, 3)
+
+
+def picture(path, seed=0, size=(40, 30), **options):
+    """A picture of coloured noise."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(path, **options)
+    return path
+
+
+def table(path, header, *rows, delimiter=","):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows([header, *rows])
+    return path
+
+
+@pytest.fixture
+def photos(tmp_path):
+    folder = tmp_path / "photos"
+    picture(folder / "sea" / "a.jpg", 0)
+    picture(folder / "sea" / "deep" / "b.png", 1)
+    picture(folder / "town" / "c.BMP", 2)
+    picture(folder / "top.gif", 3)
+    return folder
+
+
+def ids_of(workspace):
+    return workspace.items.ids()
+
+
+# Pictures
+
+
+def test_a_folder_of_pictures_becomes_items_with_gist(photos, tmp_path):
+    with create_workspace(tmp_path / "ws", photos) as workspace:
+        assert workspace.about["kind"] == "images"
+        assert workspace.about["title"] == "photos"
+        assert ids_of(workspace) == ["sea/a.jpg", "sea/deep/b.png", "top.gif", "town/c.BMP"]
+        assert workspace.items.column("folder") == ["sea", "sea", None, "town"]
+        assert [attribute.name for attribute in workspace.items.attributes] == ["folder"]
+        expected = gist([photos / name for name in ids_of(workspace)])
+        np.testing.assert_allclose(workspace.vectors, expected, rtol=1e-5)
+
+
+def test_pictures_keep_their_bytes_under_names_of_ours(photos, tmp_path):
+    with create_workspace(tmp_path / "ws", photos) as workspace:
+        assert workspace.items.files() == ["000/000000.jpg", "000/000001.png", "000/000002.gif", "000/000003.bmp"]
+        for row, name in enumerate(ids_of(workspace)):
+            assert workspace.picture(row).read_bytes() == (photos / name).read_bytes()
+
+
+def test_the_suffix_is_that_of_the_content(tmp_path):
+    picture(tmp_path / "p" / "a.png", format="JPEG")
+    with create_workspace(tmp_path / "ws", tmp_path / "p") as workspace:
+        assert workspace.items.files() == ["000/000000.jpg"]
+
+
+def test_hidden_files_other_files_and_workspaces_are_left_out(photos, tmp_path):
+    picture(photos / ".hidden.png")
+    picture(photos / ".trash" / "x.png")
+    (photos / "notes.txt").write_text("not a picture")
+    create_workspace(photos / "ws1", photos, vectors=np.eye(4)).close()
+    with create_workspace(tmp_path / "ws", photos, vectors=np.eye(4)) as workspace:
+        assert ids_of(workspace) == ["sea/a.jpg", "sea/deep/b.png", "top.gif", "town/c.BMP"]
+        assert workspace.about["notes"] == ["1 files that are no pictures are left out"]
+
+
+def test_broken_and_huge_pictures_are_skipped_and_reported(photos, tmp_path):
+    whole = picture(tmp_path / "big.png", size=(300, 200)).read_bytes()
+    (photos / "broken.png").write_bytes(whole[: len(whole) // 2])
+    jpeg = picture(tmp_path / "big.jpg", size=(600, 400)).read_bytes()
+    (photos / "cut.jpg").write_bytes(jpeg[: len(jpeg) // 2])
+    (photos / "words.jpg").write_text("just words")
+    bomb = io.BytesIO()
+    Image.new("1", (8200, 8200)).save(bomb, "PNG")
+    (photos / "huge.png").write_bytes(bomb.getvalue())
+    os.symlink(photos / "nothing", photos / "dangling.png")
+    vectors = np.arange(9)[:, None] * np.ones((9, 2))  # a row for each picture file, by name
+    with create_workspace(tmp_path / "ws", photos, vectors=vectors) as workspace:
+        assert ids_of(workspace) == ["sea/a.jpg", "sea/deep/b.png", "top.gif", "town/c.BMP"]
+        skipped = dict(workspace.about["skipped"]["first"])
+        assert workspace.about["skipped"]["count"] == 5
+        assert set(skipped) == {"broken.png", "cut.jpg", "dangling.png", "huge.png", "words.jpg"}
+        assert "8200 × 8200 pixels" in skipped["huge.png"]
+        assert "no file" in skipped["dangling.png"]
+        assert "no picture of a known format" in skipped["words.jpg"]
+        assert workspace.vectors[:, 0].tolist() == [4, 5, 6, 7]  # those of the skipped ones went with them
+        with open(workspace.folder / "skipped.csv", newline="") as file:
+            assert {row["id"] for row in csv.DictReader(file)} == set(skipped)
+
+
+def test_a_folder_without_a_readable_picture_is_an_error(tmp_path):
+    folder = tmp_path / "p"
+    folder.mkdir()
+    with pytest.raises(InvalidInputError, match=r"must hold pictures .*got no file"):
+        create_workspace(tmp_path / "ws", folder)
+    (folder / "a.txt").write_text("x")
+    with pytest.raises(InvalidInputError, match="got 1 files of other kinds"):
+        create_workspace(tmp_path / "ws", folder)
+    (folder / "a.png").write_text("x")
+    with pytest.raises(InvalidInputError, match=r"got none: a\.png must be a whole picture"):
+        create_workspace(tmp_path / "ws", folder)
+    assert sorted(os.listdir(tmp_path)) == ["p"]
+
+
+def test_a_link_to_a_file_counts_and_a_link_to_a_folder_does_not(photos, tmp_path):
+    outside = picture(tmp_path / "outside" / "far.png", 7)
+    os.symlink(outside, photos / "near.png")
+    os.symlink(outside.parent, photos / "folder")
+    with create_workspace(tmp_path / "ws", photos, vectors=np.eye(5)) as workspace:
+        assert ids_of(workspace) == ["near.png", "sea/a.jpg", "sea/deep/b.png", "top.gif", "town/c.BMP"]
+        kept = workspace.picture(0)
+        assert not kept.is_symlink()
+        assert kept.read_bytes() == outside.read_bytes()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="such names cannot be there")
+def test_html_and_odd_letters_in_names_are_kept_as_they_are(tmp_path):
+    names = ["<img src=x onerror=alert(1)>.png", "a'b\"c.png", "new\nline.png", "日本.png", "%2e%2e.png"]
+    for i, name in enumerate(names):
+        picture(tmp_path / "p" / name, i)
+    with open(os.fsencode(tmp_path / "p") + b"/\xff.png", "wb") as file:  # no UTF-8
+        file.write((tmp_path / "p" / names[0]).read_bytes())
+    with create_workspace(tmp_path / "ws", tmp_path / "p", vectors=np.eye(6)) as workspace:
+        assert set(ids_of(workspace)) == set(names)
+        assert workspace.about["skipped"]["first"] == [["?.png", "its name is not UTF-8"]]
+        assert all(file.startswith("000/00000") for file in workspace.items.files())
+
+
+@pytest.mark.skipif(not features.check("webp"), reason="this Pillow reads no WEBP")
+def test_webp_is_a_picture(tmp_path):
+    picture(tmp_path / "p" / "a.webp")
+    with create_workspace(tmp_path / "ws", tmp_path / "p") as workspace:
+        assert workspace.items.files() == ["000/000000.webp"]
+
+
+def test_a_picture_that_is_searched_for_gets_the_vector_of_its_item(photos, tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the camera was turned
+    picture(photos / "turned.jpg", 9, exif=exif)
+    with create_workspace(tmp_path / "ws", photos) as workspace:
+        for row, name in enumerate(ids_of(workspace)):
+            got = workspace.embedder.image((photos / name).read_bytes())
+            np.testing.assert_allclose(got, workspace.vectors[row], rtol=1e-5)
+        turned = Image.open(photos / "turned.jpg").transpose(Image.Transpose.ROTATE_270)
+        upright = io.BytesIO()
+        turned.save(upright, "PNG")
+        row = workspace.items.find("turned.jpg")
+        np.testing.assert_allclose(workspace.embedder.image(upright.getvalue()), workspace.vectors[row], atol=1e-4)
+        with pytest.raises(InvalidInputError, match=r"GIST features of pictures; got a text"):
+            workspace.embedder.text("a boat")
+        with pytest.raises(FormatError, match="must be a whole picture"):
+            workspace.embedder.image(b"no picture")
+
+
+def test_a_picture_outside_the_workspace_is_never_given_out(photos, tmp_path):
+    import sqlite3
+
+    create_workspace(tmp_path / "ws", photos, vectors=np.eye(4)).close()
+    connection = sqlite3.connect(tmp_path / "ws" / "items.sqlite")
+    connection.execute("UPDATE items SET file = '../workspace.json' WHERE row = 0")
+    connection.commit()
+    connection.close()
+    with Workspace.open(tmp_path / "ws") as workspace, pytest.raises(FormatError, match="must be below items/"):
+        workspace.picture(0)
+
+
+# Tables
+
+
+def test_a_table_of_texts_becomes_items_with_attributes(tmp_path):
+    path = table(
+        tmp_path / "items.csv",
+        ["id", "text", "year", "colour", "code", "empty"],
+        ["a", "boats at sea", "1990", "red", "01", ""],
+        ["b", "ships at sea", "", "", "02", ""],
+        ["c", "apple <b>pie</b>, with cream", "1.5e3", "blue", "03", ""],
+    )
+    with create_workspace(tmp_path / "ws", path, labels="colour", title="Texts") as workspace:
+        assert workspace.about["kind"] == "texts"
+        assert workspace.about["title"] == "Texts"
+        first, second, third = workspace.items.get(range(3))
+        assert first.attributes == {"year": 1990, "colour": "red", "code": "01", "empty": None}
+        assert second.attributes == {"year": None, "colour": None, "code": "02", "empty": None}
+        assert third.text == "apple <b>pie</b>, with cream"
+        assert [attribute.kind for attribute in workspace.items.attributes] == ["number", "text", "text", "text"]
+        assert workspace.labels.tolist() == ["red", "", "blue"]
+        near, far = workspace.vectors[:2], workspace.vectors[2]
+        assert near[0] @ near[1] > near[0] @ far
+        assert workspace.embedder.text("BOATS") @ near[0] > workspace.embedder.text("BOATS") @ far
+        with pytest.raises(InvalidInputError, match="got 'zebra'"):
+            workspace.embedder.text("zebra")
+        with pytest.raises(InvalidInputError, match="got a picture"):
+            workspace.embedder.image(b"")
+
+
+def test_tabs_json_lines_and_parquet_say_the_same(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    rows = [("x", "a red boat on the wide sea", 1990, True), ("y", "a pie of apples, still warm", None, False)]
+    names = ["id", "text", "year", "sold"]
+    table(
+        tmp_path / "i.tsv",
+        names,
+        *[["" if cell is None else str(cell).lower() for cell in row] for row in rows],
+        delimiter="\t",
+    )
+    (tmp_path / "i.jsonl").write_text("\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows))
+    columns = {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    parquet.write_table(pa.table(columns), tmp_path / "i.parquet")
+    got = []
+    for kind in ("tsv", "jsonl", "parquet"):
+        with create_workspace(tmp_path / f"ws-{kind}", tmp_path / f"i.{kind}") as workspace:
+            got.append((workspace.items.get([0, 1]), workspace.items.attributes, workspace.vectors.tolist()))
+    assert got[0] == got[1] == got[2]
+    assert got[0][0][0].attributes == {"year": 1990, "sold": "true"}
+
+
+def test_the_longest_texts_are_the_text_and_it_is_said(tmp_path):
+    long = "a sentence of rather more than thirty characters about "
+    path = table(tmp_path / "i.csv", ["name", "about"], ["n1", long + "boats"], ["n2", long + "pies"])
+    with create_workspace(tmp_path / "ws", path) as workspace:
+        assert workspace.items.get([0])[0].text == long + "boats"
+        assert ids_of(workspace) == ["0", "1"]
+        assert workspace.about["notes"] == ["the items' text is column 'about', of 60 characters on average"]
+    with create_workspace(tmp_path / "ws2", path, text_column="name", id_column="about") as workspace:
+        assert workspace.items.get([1])[0].text == "n2"
+        assert ids_of(workspace) == [long + "boats", long + "pies"]
+
+
+def test_missing_marks_among_numbers_leave_them_numbers(tmp_path):
+    path = table(tmp_path / "i.csv", ["id", "n", "t"], ["a", "NA", "NA"], ["b", "3", "none"])
+    with create_workspace(tmp_path / "ws", path, vectors=np.eye(2)) as workspace:
+        assert workspace.items.column("n") == [None, 3]
+        assert workspace.items.column("t") == ["NA", "none"]
+
+
+def test_a_table_that_names_pictures_makes_a_workspace_of_pictures(photos, tmp_path):
+    path = table(
+        photos / "items.csv",
+        ["id", "file", "year"],
+        ["one", "sea/a.jpg", 1],
+        ["two", "sea/../top.gif", 2],
+        ["three", "gone.png", 3],
+        ["four", "", 4],
+    )
+    with create_workspace(tmp_path / "ws", path) as workspace:
+        assert workspace.about["kind"] == "images"
+        assert ids_of(workspace) == ["one", "two"]
+        assert workspace.picture(1).read_bytes() == (photos / "top.gif").read_bytes()
+        assert dict(workspace.about["skipped"]["first"]) == {
+            "three": "there is no file gone.png",
+            "four": "it names no picture",
+        }
+
+
+@pytest.mark.parametrize("name", ["../secret.png", "/etc/secret.png", "sea/../../secret.png", "link.png"])
+def test_pictures_outside_the_folder_of_the_table_are_refused(photos, tmp_path, name):
+    picture(tmp_path / "secret.png")
+    os.symlink(tmp_path / "secret.png", photos / "link.png")
+    path = table(photos / "items.csv", ["id", "image"], ["ok", "top.gif"], ["bad", name])
+    with pytest.raises(
+        InvalidInputError, match=r"items\.csv, line 3: a picture must lie below the folder of items\.csv"
+    ):
+        create_workspace(tmp_path / "ws", path)
+    assert not (tmp_path / "ws").exists()
+
+
+def test_a_column_called_file_that_names_no_pictures_is_an_attribute(tmp_path):
+    path = table(tmp_path / "i.csv", ["file", "x", "y"], ["a.py", 1, 2], ["b.py", 3, 4])
+    with create_workspace(tmp_path / "ws", path) as workspace:
+        assert workspace.about["kind"] == "vectors"
+        assert workspace.items.column("file") == ["a.py", "b.py"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "got an empty file"),
+        (b"id,text\n", "must hold items, got none"),
+        (b"id,text\na,x\nb\n", r"line 3: must have 2 cells, as line 1 has, got 1"),
+        (b"id,text\na,b,c\n", r"line 2: must have 2 cells"),
+        (b"id,text\na,\xff\xfe\n", "must be text in UTF-8"),
+        (b"1,2\n3,4\n", "line 1: must name the columns, got '1, 2'"),
+        (b"id,text\na,boats\nb,pies\na,seas\n", "line 4: ids must differ, got 'a', which item 0 has already"),
+        (b"id,text\na,boats\n,pies\n", "line 3, column 'id': must hold an id, got nothing"),
+        (b"id,x,x\na,1,2\n", "line 1: must name each column once, got 'x' twice"),
+        (b"id,colour\na,red\n", "neither texts nor pictures nor columns of numbers"),
+        (
+            b"id,x,y\na,1,2\nb,3,\n",
+            "line 3, column 'y': must be a finite number, since this column is part of the vectors, got ''",
+        ),
+        (b"id,text\na,!\nb,?\n", "words of two letters or more"),
+    ],
+)
+def test_a_defective_table_is_named_with_the_line_and_what_came(tmp_path, content, words):
+    (tmp_path / "items.csv").write_bytes(content)
+    with pytest.raises(CGHashError, match=rf"(items\.csv.*|texts.*){words}"):
+        create_workspace(tmp_path / "ws", tmp_path / "items.csv")
+    assert os.listdir(tmp_path) == ["items.csv"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ('{"id": 1}\n[2]\n', "line 2: must be an object"),
+        ('{"id": 1}\n{"id"\n', "line 2: must be JSON"),
+        ('{"id": 1, "v": [1, 2]}\n{"id": 2, "v": [1]}\n', "line 2: 'v' must hold 2 numbers"),
+        ('{"id": 1, "v": [1, 2]}\n{"id": 2}\n', "line 2: 'v' must hold 2 numbers"),
+    ],
+)
+def test_defective_json_lines_are_named(tmp_path, lines, words):
+    (tmp_path / "i.jsonl").write_text(lines)
+    with pytest.raises(CGHashError, match=rf"i\.jsonl, {words}"):
+        create_workspace(tmp_path / "ws", tmp_path / "i.jsonl")
+
+
+def test_columns_that_are_asked_for_must_be_there(tmp_path):
+    path = table(tmp_path / "i.csv", ["id", "text"], ["a", "boats"])
+    for asked in ({"id_column": "key"}, {"text_column": "key"}, {"labels": "key"}):
+        with pytest.raises(InvalidInputError, match=r"must have a column 'key' of \w+, got 'id', 'text'"):
+            create_workspace(tmp_path / "ws", path, **asked)
+
+
+cells = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(cells, st.integers(-(10**6), 10**6)), min_size=1, max_size=8))
+def test_cells_of_any_text_come_back(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("cells")
+    path = table(folder / "i.csv", ["id", "words", "n"], *[[f"i{i}", *row] for i, row in enumerate(rows)])
+    with create_workspace(folder / "ws", path, vectors=np.ones((len(rows), 1))) as workspace:
+        items = workspace.items.get(range(len(rows)))
+        found = [item.attributes.get("words", item.text) for item in items]
+        numbers = [item.attributes["n"] for item in items]
+    assert numbers == [n for _, n in rows]
+    for text, got in zip([text for text, _ in rows], found, strict=True):
+        if not text.strip():
+            assert got is None
+        else:  # text or number, whatever the column as a whole looked like
+            assert got is None or str(got) == text.strip() or float(got) == float(text)
+
+
+# Vectors
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "array"])
+def test_bare_vectors_are_items_with_row_numbers_for_ids(tmp_path, kind):
+    np.save(tmp_path / "v.npy", SIX)
+    np.savez(tmp_path / "v.npz", X=SIX, colour=["r", "g"] * 3, year=np.arange(6), wide=np.ones((6, 2, 2)))
+    source = SIX if kind == "array" else tmp_path / f"v.{kind}"
+    with create_workspace(tmp_path / "ws", source) as workspace:
+        assert workspace.about["kind"] == "vectors"
+        assert workspace.about["vectors"] == {"source": "given"}
+        assert ids_of(workspace) == ["0", "1", "2", "3", "4", "5"]
+        assert workspace.vectors.dtype == np.float32
+        np.testing.assert_array_equal(workspace.vectors, SIX)
+        expected = {"colour": "g", "year": 1} if kind == "npz" else {}
+        assert workspace.items.get([1])[0].attributes == expected
+
+
+def test_columns_of_numbers_are_vectors_where_nothing_else_is(tmp_path):
+    path = table(tmp_path / "i.csv", ["id", "x", "kind", "y", "class"], ["a", 1, "k", 2, 0], ["b", 3, "l", 4, 1])
+    with create_workspace(tmp_path / "ws", path, labels="class") as workspace:
+        assert workspace.vectors.tolist() == [[1, 2], [3, 4]]
+        assert workspace.labels.tolist() == ["0", "1"]
+        assert workspace.items.get([0])[0].attributes == {"x": 1, "kind": "k", "y": 2, "class": 0}
+        assert workspace.about["notes"] == ["the vectors are 2 columns of numbers: 'x', 'y'"]
+    many = table(tmp_path / "m.csv", ["id", *(f"p{i}" for i in range(64))], ["a", *range(64)], ["b", *range(64)])
+    with create_workspace(tmp_path / "wide", many) as workspace:
+        assert workspace.vectors.shape == (2, 64)
+        assert workspace.items.attributes == []
+
+
+def test_vectors_of_a_file_go_by_order_or_by_id(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    path = table(tmp_path / "i.csv", ["id", "text"], ["a", "boats"], ["b", "pies"], ["c", "seas"])
+    wanted = [[0, 1], [2, 3], [4, 5]]
+    np.save(tmp_path / "order.npy", np.array(wanted))
+    np.savetxt(tmp_path / "order.csv", wanted, delimiter=",")
+    turned = [[4, 5], [9, 9], [0, 1], [2, 3]]  # with one of nobody's
+    table(tmp_path / "ids.csv", ["id", "x", "y"], *[[key, *v] for key, v in zip("czab", turned, strict=True)])
+    np.savez(tmp_path / "ids.npz", X=turned, ids=np.array(list("czab")))
+    parquet.write_table(
+        pa.table({"id": list("czab"), "v": [list(map(float, v)) for v in turned]}), tmp_path / "ids.parquet"
+    )
+    for name in ("order.npy", "order.csv", "ids.csv", "ids.npz", "ids.parquet"):
+        with create_workspace(tmp_path / f"ws-{name}", path, vectors=tmp_path / name) as workspace:
+            assert workspace.vectors.tolist() == wanted, name
+            assert workspace.about["kind"] == "texts"
+            assert workspace.about["vectors"] == {"source": "given"}
+            with pytest.raises(InvalidInputError, match="how they were made is not known"):
+                workspace.embedder.text("boats")
+
+
+def test_a_column_of_vectors_in_the_table_itself(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    columns = {"id": ["a", "b"], "first": [[1.0, 2.0], [3.0, 4.0]], "second": [[5], [6]]}
+    parquet.write_table(pa.table(columns), tmp_path / "i.parquet")
+    lines = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    (tmp_path / "i.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    for kind in ("parquet", "jsonl"):
+        with create_workspace(tmp_path / f"ws-{kind}", tmp_path / f"i.{kind}", vectors="second") as workspace:
+            assert workspace.vectors.tolist() == [[5], [6]]
+            assert workspace.items.attributes == []
+        with pytest.raises(InvalidInputError, match="must name one of the columns 'first', 'second'"):
+            create_workspace(tmp_path / "no", tmp_path / f"i.{kind}")
+
+
+@pytest.mark.parametrize(
+    ("vectors", "words"),
+    [
+        (np.ones((2, 3)), r"a vector for each of the 3 rows of .*, in their order, got 2"),
+        (np.ones(3), "numbers of shape"),
+        (np.ones((3, 0)), "numbers of shape"),
+        (np.array([["a"], ["b"], ["c"]]), "numbers of shape"),
+        (np.array([[0.0], [np.nan], [1.0]]), "must be finite, in single precision, got nan for item 1"),
+        (np.array([[0.0], [1.0], [1e300]]), "got 1e.300 for item 2"),
+        ("nothing.npy", "must be a file or a column, got 'nothing.npy'"),
+    ],
+)
+def test_wrong_vectors_say_what_they_must_be(tmp_path, vectors, words):
+    path = table(tmp_path / "i.csv", ["id", "text"], ["a", "boats"], ["b", "pies"], ["c", "seas"])
+    with pytest.raises(InvalidInputError, match=words):
+        create_workspace(tmp_path / "ws", path, vectors=vectors)
+    assert os.listdir(tmp_path) == ["i.csv"]
+
+
+def test_an_item_without_a_vector_is_named(tmp_path):
+    path = table(tmp_path / "i.csv", ["id", "text"], ["a", "boats"], ["b", "pies"])
+    np.savez(tmp_path / "v.npz", X=np.eye(2), ids=["a", "z"])
+    with pytest.raises(InvalidInputError, match="vectors must hold one for each item, got none for 'b'"):
+        create_workspace(tmp_path / "ws", path, vectors=tmp_path / "v.npz")
+
+
+def test_labels_may_come_from_a_file(tmp_path):
+    (tmp_path / "labels.txt").write_text("x\ny\nx\ny\nx\ny\n")
+    with create_workspace(tmp_path / "ws", SIX, labels=tmp_path / "labels.txt") as workspace:
+        assert workspace.about["labels"] == "label"
+        assert workspace.labels.tolist() == ["x", "y"] * 3
+        assert workspace.items.rows(["label=y"]).tolist() == [1, 3, 5]
+
+
+# How vectors are computed
+
+
+@pytest.mark.parametrize(
+    ("embed", "words"),
+    [("gist", "needs images"), ("words", r"must be one of \['gist', 'tfidf', 'sentences'\]")],
+)
+def test_an_embedding_that_does_not_fit_is_refused(tmp_path, embed, words):
+    path = table(tmp_path / "i.csv", ["id", "text"], ["a", "boats"])
+    with pytest.raises(InvalidInputError, match=words):
+        create_workspace(tmp_path / "ws", path, embed=embed)
+    with pytest.raises(InvalidInputError, match="must not both be given"):
+        create_workspace(tmp_path / "ws", path, embed="tfidf", vectors=np.eye(1))
+    with pytest.raises(InvalidInputError, match="needs texts"):
+        create_workspace(tmp_path / "ws", SIX, embed="tfidf")
+
+
+def test_words_make_the_same_vectors_after_saving_and_without_pickle(tmp_path):
+    rng = np.random.default_rng(0)
+    known = ["boat", "sea", "pie", "apple", "Straße", "été", "naïve", "ship"]
+    texts = [" ".join(rng.choice(known, 6)) for _ in range(50)]
+    fitted = Tfidf.fit(texts, dimension=4)
+    fitted.save(tmp_path / "e.cghash")
+    again = Tfidf.load(tmp_path / "e.cghash")
+    np.testing.assert_array_equal(fitted.texts(texts), again.texts(texts))
+    np.testing.assert_allclose(np.linalg.norm(again.texts(texts), axis=1), 1, rtol=1e-5)
+    np.testing.assert_array_equal(again.text("ETE boat"), again.text("été, boat!"))
+    damaged = bytearray((tmp_path / "e.cghash").read_bytes())
+    damaged[-3] ^= 1
+    (tmp_path / "e.cghash").write_bytes(damaged)
+    with pytest.raises(FormatError):
+        Tfidf.load(tmp_path / "e.cghash")
+
+
+def test_words_agree_with_scikit_learn(tmp_path):
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import normalize
+
+    rng = np.random.default_rng(1)
+    known = [f"word{i}" for i in range(60)]
+    texts = [" ".join(rng.choice(known, 12, p=np.arange(1, 61) / 1830)) for _ in range(80)]
+    settings = {"sublinear_tf": True, "strip_accents": "unicode"}
+    pipeline = make_pipeline(TfidfVectorizer(**settings), TruncatedSVD(5, random_state=0, n_iter=20))
+    expected = normalize(pipeline.fit_transform(texts))
+    got = Tfidf.fit(texts, dimension=5).texts(texts)
+    np.testing.assert_allclose(got @ got.T, expected @ expected.T, atol=0.05)  # a rotation apart
+
+
+def test_sentence_embeddings_are_there_where_their_package_is(tmp_path, monkeypatch):
+    path = table(tmp_path / "i.csv", ["id", "text"], ["a", "boats"], ["b", "pies and pies"])
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingDependencyError, match="pip install sentence-transformers"):
+        create_workspace(tmp_path / "ws", path, embed="sentences")
+
+    class Counting:
+        def __init__(self, name):
+            assert name == "all-MiniLM-L6-v2"
+
+        def encode(self, texts, **options):
+            return np.array([[len(text), text.count("p")] for text in texts], dtype=float)
+
+    module = types.ModuleType("sentence_transformers")
+    module.__spec__ = types.SimpleNamespace()
+    module.SentenceTransformer = Counting
+    monkeypatch.setitem(sys.modules, "sentence_transformers", module)
+    with create_workspace(tmp_path / "ws", path, embed="sentences") as workspace:
+        assert workspace.vectors.tolist() == [[5, 0], [13, 2]]
+        assert workspace.about["vectors"] == {"source": "sentences", "model": "all-MiniLM-L6-v2"}
+        assert workspace.embedder.text("pp").tolist() == [2, 2]
+
+
+# The folder
+
+
+def test_a_place_that_is_taken_is_refused_and_an_empty_one_is_filled(tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    for name in ("full", "file"):
+        with pytest.raises(InvalidInputError, match="must not exist yet, or be empty"):
+            create_workspace(tmp_path / name, SIX)
+    with pytest.raises(InvalidInputError, match="in a folder that exists"):
+        create_workspace(tmp_path / "no" / "ws", SIX)
+    (tmp_path / "empty").mkdir()
+    create_workspace(tmp_path / "empty", SIX).close()
+    assert len(Workspace.open(tmp_path / "empty").items) == 6
+
+
+def test_progress_counts_up_to_all_items(tmp_path):
+    told = []
+    create_workspace(tmp_path / "ws", SIX, progress=lambda *event: told.append(event)).close()
+    assert told == [("items", 6, 6), ("vectors", 6, 6)]
+
+
+def test_an_error_in_the_middle_leaves_nothing(photos, tmp_path):
+    def stop(stage, done, total):
+        if stage == "vectors":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        create_workspace(tmp_path / "ws", photos, progress=stop)
+    assert os.listdir(tmp_path) == ["photos"]
+
+
+KILLED = """
+import sys, time
+from cghash.workspace import create_workspace
+def wait(stage, done, total):
+    if stage == "vectors":
+        print("now", flush=True)
+        time.sleep(60)
+create_workspace(sys.argv[1], sys.argv[2], progress=wait)
+"""
+
+
+def test_a_kill_in_the_middle_leaves_no_workspace_and_the_next_try_cleans_up(photos, tmp_path):
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "ws"), str(photos)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "now\n"
+        during = [name for name in os.listdir(tmp_path) if name != "photos"]
+        process.kill()
+    assert len(during) == 1
+    assert during[0].startswith(".ws.")
+    with pytest.raises(InvalidInputError, match="must be a workspace"):
+        Workspace.open(tmp_path / "ws")
+    create_workspace(tmp_path / "ws", photos).close()
+    assert sorted(os.listdir(tmp_path)) == ["photos", "ws"]
+
+
+def test_a_folder_that_another_process_is_making_is_left_alone(tmp_path):
+    with whole_folder(tmp_path / "ws") as first:
+        with whole_folder(tmp_path / "ws"):
+            assert first.is_dir()
+        assert first.is_dir()
+        (tmp_path / "ws").rmdir()
+    assert os.listdir(tmp_path) == ["ws"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda ws: (ws / "workspace.json").unlink(), "must be a workspace"),
+        (lambda ws: (ws / "workspace.json").write_text("{"), "must describe a workspace"),
+        (lambda ws: (ws / "workspace.json").write_text("[]"), "must describe a workspace"),
+        (lambda ws: (ws / "workspace.json").write_text('{"format": "x", "version": 1}'), "must have the format"),
+        (lambda ws: (ws / "workspace.json").write_text('{"format": "cghash-workspace", "version": 1}'), "is missing"),
+        (lambda ws: (ws / "vectors.npy").unlink(), "must hold the vectors"),
+        (lambda ws: np.save(ws / "vectors.npy", np.ones((5, 3), np.float32)), r"shape \(6, 3\), got shape \(5, 3\)"),
+        (lambda ws: (ws / "vectors.npy").write_bytes(b"x"), "must hold the vectors"),
+        (lambda ws: (ws / "items.sqlite").write_bytes(b"x"), "must be the items"),
+    ],
+)
+def test_a_damaged_workspace_is_an_error_that_names_the_file(tmp_path, damage, words):
+    create_workspace(tmp_path / "ws", SIX).close()
+    damage(tmp_path / "ws")
+    with pytest.raises((FormatError, InvalidInputError), match=words):
+        Workspace.open(tmp_path / "ws")
+
+
+def test_the_database_is_named_by_argument_then_environment_then_folder(tmp_path, monkeypatch):
+    create_workspace(tmp_path / "ws", SIX).close()
+    monkeypatch.delenv("CGHASH_DATABASE", raising=False)
+    assert Workspace.open(tmp_path / "ws").database == str(tmp_path / "ws" / "answers.sqlite")
+    monkeypatch.setenv("CGHASH_DATABASE", "postgresql://there")
+    assert Workspace.open(tmp_path / "ws").database == "postgresql://there"
+    assert Workspace.open(tmp_path / "ws", tmp_path / "x.sqlite").database == str(tmp_path / "x.sqlite")
+
+
+# The demo
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    with demo_workspace(tmp_path_factory.mktemp("demo") / "ws") as workspace:
+        yield workspace
+
+
+def test_the_demo_is_the_digits_with_their_pixels_for_vectors(digits):
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    np.testing.assert_array_equal(digits.vectors, X)
+    assert digits.labels.tolist() == [str(label) for label in y]
+    assert digits.items.rows(["digit=3"]).tolist() == np.flatnonzero(y == 3).tolist()
+    assert digits.items.rows(["ink>=5"]).tolist() == np.flatnonzero(X.mean(axis=1).round(2) >= 5).tolist()
+    with Image.open(digits.picture(0)) as shown:
+        assert shown.size == (64, 64)
+        levels = 255 - np.asarray(shown)[4::8, 4::8]
+    np.testing.assert_allclose(levels / 255 * 16, X[0].reshape(8, 8), atol=0.05)
+
+
+def test_a_digit_that_is_dropped_in_finds_itself(digits):
+    rows = range(0, 1797, 40)
+    found = np.array([digits.embedder.image(digits.picture(row).read_bytes()) for row in rows])
+    np.testing.assert_array_equal(found, digits.vectors[rows])
+
+
+@pytest.mark.parametrize("white_on_black", [False, True])
+def test_a_digit_drawn_elsewhere_on_a_page_finds_its_kind(digits, white_on_black):
+    right = 0
+    rows = range(0, 1797, 40)
+    for row in rows:
+        page = Image.new("L", (300, 200), 255)
+        with Image.open(digits.picture(row)) as drawn:
+            page.paste(drawn.resize((80, 80)), (150, 60))
+        if white_on_black:
+            page = page.point(lambda level: 255 - level)
+        buffer = io.BytesIO()
+        page.convert("RGB").save(buffer, "JPEG", quality=90)
+        vector = digits.embedder.image(buffer.getvalue())
+        others = np.delete(np.arange(1797), row)
+        nearest = others[np.argmin(((digits.vectors[others] - vector) ** 2).sum(axis=1))]
+        right += digits.labels[nearest] == digits.labels[row]
+    assert right >= 0.9 * len(rows)
+
+
+def test_an_empty_page_is_no_ink(digits):
+    buffer = io.BytesIO()
+    Image.new("RGB", (30, 30), "white").save(buffer, "PNG")
+    assert not digits.embedder.image(buffer.getvalue()).any()
