@@ -1,0 +1,326 @@
+"""Answers and models that leave a workspace and come back, by library and by command."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+
+from cghash import CGHash
+from cghash.cli import main
+from cghash.cli.workspace import COMMANDS
+from cghash.exceptions import InvalidInputError
+from cghash.peers import LSH
+from cghash.reading import read_triplets
+from cghash.workspace import Workspace, create_workspace
+from cghash.workspace.exchange import export_workspace, import_files, write_triplets
+from cghash.workspace.records import Answer
+
+X, y = load_digits(return_X_y=True)
+X, y = X[:120], y[:120]
+IDS = [f'<i>{i},"{i}"</i>' if i % 2 else f"item {i}" for i in range(len(X))]
+
+
+def made(folder):
+    with open(f"{folder}-items.csv", "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["id", "kind"], *zip(IDS, y.tolist(), strict=True)])
+    return create_workspace(folder, f"{folder}-items.csv", vectors=X, labels="kind")
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    with made(tmp_path / "ws") as opened:
+        yield opened
+
+
+def answered(workspace):
+    """Five answers, of which three tell something: (0, 1, 2) by hand, (3, 5, 4) kept apart, (6, 7, 8) from a list."""
+    answers = [
+        Answer("k0", 0, 1, 2, "left", "active"),
+        Answer("k1", 3, 4, 5, "right", "test", seconds=1.5),
+        Answer("k2", 0, 1, 3, "unsure", "active"),
+        Answer("k3", 6, 7, 8, "left", "list"),
+        Answer("k4", 9, 10, 11, "left", "active"),
+    ]
+    stored = workspace.records.add_answers(answers)
+    workspace.records.undo(stored[-1].id)
+    return [(0, 1, 2), (3, 5, 4), (6, 7, 8)]
+
+
+def told(workspace):
+    return [(a.triplet, a.source, a.created, a.key) for a in workspace.records.answers() if a.triplet is not None]
+
+
+def run(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+# Triplets
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_triplets_name_items_by_id_and_come_back_by_row(workspace, tmp_path, kind):
+    wanted = answered(workspace)
+    path = tmp_path / f"t.{kind}"
+    assert write_triplets(workspace, path) == 3
+    rows, weights = read_triplets(path, len(IDS), np.array(IDS))
+    assert [tuple(row) for row in rows.tolist()] == wanted
+    assert weights is None
+    with made(tmp_path / "other") as other:
+        found = import_files(other, [path])
+        assert (found.answers, found.known) == (3, 0)
+        assert told(other) == told(workspace)
+        assert other.records.triplets() == [(0, 1, 2), (6, 7, 8)]  # the test answer stays apart
+        again = import_files(other, [path])
+        assert (again.answers, again.known) == (0, 3)
+    assert import_files(workspace, [path]).answers == 0
+
+
+def test_the_csv_holds_what_it_says(workspace, tmp_path):
+    answered(workspace)
+    write_triplets(workspace, tmp_path / "t.csv")
+    with open(tmp_path / "t.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["anchor"], row["near"], row["far"]) for row in rows] == [
+        (IDS[0], IDS[1], IDS[2]),
+        (IDS[3], IDS[5], IDS[4]),
+        (IDS[6], IDS[7], IDS[8]),
+    ]
+    assert [row["source"] for row in rows] == ["active", "test", "list"]
+    assert all(row["created"].endswith("+00:00") for row in rows)
+
+
+def test_triplets_of_other_programs_come_in_as_imported(workspace, tmp_path):
+    (tmp_path / "plain.csv").write_text(
+        "anchor,positive,negative,weight\nitem 0,item 2,item 4,2\nitem 0,item 2,item 4,1\n"
+    )
+    (tmp_path / "lists.jsonl").write_text('["item 0", "item 2", "item 8"]\n')
+    np.save(tmp_path / "rows.npy", np.array([[1, 2, 3]]))
+    found = import_files(workspace, [tmp_path / name for name in ("plain.csv", "lists.jsonl", "rows.npy")])
+    assert found.answers == 4
+    assert found.notes == ["plain.csv: weights are not kept, every answer counts once"]
+    assert workspace.records.triplets() == [(0, 2, 4), (0, 2, 4), (0, 2, 8), (1, 2, 3)]
+    assert {a.source for a in workspace.records.answers()} == {"import"}
+
+
+def test_odd_sources_times_and_keys_of_a_file_are_not_trusted(workspace, tmp_path):
+    lines = [
+        {"anchor": "item 0", "near": "item 2", "far": "item 4", "source": "evil", "created": "long ago", "key": None},
+        {"anchor": "item 0", "near": "item 2", "far": "item 6", "source": ["list"], "created": 7, "key": "k" * 500},
+    ]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    import_files(workspace, [tmp_path / "t.jsonl"])
+    first, second = workspace.records.answers()
+    assert (first.source, second.source) == ("import", "import")
+    assert first.key.startswith("import-")
+    assert len(second.key) == 200
+    assert min(first.created, second.created) > "2020"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("anchor,near,far\nitem 0,item 2,nobody\n", "line 2: no item has the id 'nobody'"),
+        ("anchor,near,far\nitem 0,item 2,item 2\n", "line 2: must name 3 different items"),
+        ("anchor,near,far\n", "at least one row"),
+        ("id,text\na,b\n", "anchor, near, far"),
+    ],
+)
+def test_a_defective_file_adds_no_answer(workspace, tmp_path, content, words):
+    (tmp_path / "t.csv").write_text(content)
+    with pytest.raises(InvalidInputError, match=words):
+        import_files(workspace, [tmp_path / "t.csv"])
+    assert workspace.records.count_answers() == (0, 0)
+
+
+rows = st.lists(st.permutations(range(6)).map(lambda order: order[:3]), min_size=1, max_size=12)
+
+
+@settings(max_examples=10)
+@given(rows, st.sampled_from(["csv", "jsonl", "parquet"]))
+def test_any_answers_survive_the_round(tmp_path_factory, triplets, kind):
+    folder = tmp_path_factory.mktemp("round")
+    with made(folder / "a") as first, made(folder / "b") as second:
+        answers = [Answer(f"k{i}", *row, "left", "active") for i, row in enumerate(triplets)]
+        first.records.add_answers(answers)
+        write_triplets(first, folder / f"t.{kind}")
+        import_files(second, [folder / f"t.{kind}"])
+        assert told(second) == told(first)
+        assert second.records.triplets() == [tuple(row) for row in triplets]
+
+
+# Models and whole folders
+
+
+def test_an_exported_folder_holds_model_codes_and_answers(workspace, tmp_path):
+    answered(workspace)
+    model = CGHash(12, random_state=0, n_jobs=1).fit(X, y)
+    model.save(tmp_path / "mine.cghash")
+    found = import_files(workspace, [tmp_path / "mine.cghash"], use=True)
+    assert found.versions == [1]
+    assert workspace.records.current == 1
+    assert workspace.records.version(1).name == "mine (imported)"
+    words = export_workspace(workspace, tmp_path / "out")
+    assert "120 codes of 12 bits" in " ".join(words)
+    codes = np.load(tmp_path / "out" / "codes.npy")
+    np.testing.assert_array_equal(codes, model.encode(np.float32(X)))
+    with open(tmp_path / "out" / "ids.csv", newline="") as file:
+        assert [row["id"] for row in csv.DictReader(file)] == IDS
+    np.testing.assert_array_equal(CGHash.load(tmp_path / "out" / "model.cghash").encode(np.float32(X)), codes)
+    with made(tmp_path / "other") as other:
+        back = import_files(other, [tmp_path / "out"], use=True)
+        assert (back.answers, back.versions) == (3, [1])
+        assert told(other) == told(workspace)
+
+
+def test_without_a_model_there_are_answers_alone(workspace, tmp_path):
+    words = export_workspace(workspace, tmp_path / "out")
+    assert "no model yet" in words[-1]
+    assert not (tmp_path / "out" / "codes.npy").exists()
+    with made(tmp_path / "other") as other:
+        assert import_files(other, [tmp_path / "out"]).answers == 0
+
+
+def test_an_imported_model_is_used_only_when_it_is_asked_for(workspace, tmp_path):
+    LSH(8, random_state=0).fit(X).save(tmp_path / "lsh.cghash")
+    assert import_files(workspace, [tmp_path / "lsh.cghash"]).versions == [1]
+    assert workspace.records.current is None
+    assert workspace.records.version(1).method == "LSH"
+
+
+def test_models_that_do_not_fit_are_refused(workspace, tmp_path):
+    LSH(8, random_state=0).fit(X[:, :5]).save(tmp_path / "narrow.cghash")
+    (tmp_path / "words.cghash").write_text("no model")
+    (tmp_path / "folder").mkdir()
+    for name, words in (("narrow.cghash", "64"), ("words.cghash", "not a cghash file"), ("folder", "export")):
+        with pytest.raises(ValueError, match=words):
+            import_files(workspace, [tmp_path / name])
+    assert workspace.records.versions() == []
+
+
+def test_an_export_replaces_nothing(workspace, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(InvalidInputError, match="must not exist yet, or be empty"):
+        export_workspace(workspace, tmp_path / "out")
+    with pytest.raises(InvalidInputError, match=r"ends in \.csv, \.jsonl, \.parquet"):
+        write_triplets(workspace, tmp_path / "t.xlsx")
+
+
+# Commands
+
+
+@pytest.fixture
+def table(tmp_path):
+    lines = ["id,text,year", "a,a red boat on the wide sea,1990", "b,a pie of apples,2001", "c,boats at sea,"]
+    (tmp_path / "items.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path / "items.csv"
+
+
+def test_commands_from_a_table_to_its_answers(table, tmp_path):
+    folder = tmp_path / "ws"
+    made = run("workspace", "new", folder, "--items", table, "--title", "Boats & <pies>")
+    assert made.stdout == ""
+    assert "3 items (texts)" in made.stderr
+    assert "cghash serve" in made.stderr
+    (tmp_path / "t.csv").write_text("anchor,near,far\na,c,b\n")
+    assert "1 answers imported" in run("workspace", "import", folder, tmp_path / "t.csv").stderr
+    assert "1 were there already" in run("workspace", "import", folder, tmp_path / "t.csv").stderr
+    facts = json.loads(run("workspace", "info", folder, "--json").stdout)
+    assert (facts["title"], facts["items"], facts["answers"]["count"]) == ("Boats & <pies>", 3, 1)
+    shown = run("workspace", "info", folder).stdout
+    assert "year (1990 to 2001)" in shown
+    assert "Boats & <pies>" in shown
+    run("workspace", "export", folder, tmp_path / "out", "--triplets", tmp_path / "x.jsonl", "-q")
+    assert json.loads((tmp_path / "x.jsonl").read_text())["near"] == "c"
+    assert "triplets.csv" in os.listdir(tmp_path / "out")
+    assert run("workspace", "export", folder, code=2).stderr.startswith("cghash: error: name a folder")
+
+
+def test_a_model_by_command_becomes_the_current_one(workspace, tmp_path):
+    LSH(8, random_state=0).fit(X).save(tmp_path / "lsh.cghash")
+    said = run("workspace", "import", workspace.folder, tmp_path / "lsh.cghash", "--use").stderr
+    assert "model version 1" in said
+    assert "version 1 is used" in run("workspace", "info", workspace.folder).stdout
+
+
+def test_answers_may_lie_in_a_database_elsewhere(table, tmp_path):
+    run("workspace", "new", tmp_path / "ws", "--items", table, "-q")
+    (tmp_path / "t.csv").write_text("anchor,near,far\na,c,b\n")
+    run("workspace", "import", tmp_path / "ws", tmp_path / "t.csv", "--database", tmp_path / "else.sqlite")
+    count = {}
+    for name in ("else.sqlite", "ws/answers.sqlite"):
+        facts = json.loads(run("workspace", "info", tmp_path / "ws", "--json", "--database", tmp_path / name).stdout)
+        count[name] = facts["answers"]["count"]
+    assert count == {"else.sqlite": 1, "ws/answers.sqlite": 0}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--items", "nothing.csv"], "no such file"),
+        (["--items", "items.csv", "--labels", "colour"], "must have a column 'colour' of labels"),
+        (["--items", "items.csv", "--id-column", "key"], "must have a column 'key' of ids"),
+        (["--items", "items.csv", "--embed", "gist"], "needs images"),
+        (["--items", "items.csv", "--vectors", "v.npy"], "must be a file or a column"),
+        ([], "Missing option '--items'"),
+    ],
+)
+def test_what_cannot_be_made_is_one_line(table, tmp_path, monkeypatch, options, words):
+    monkeypatch.chdir(tmp_path)
+    result = run("workspace", "new", "ws", *options, code=2)
+    assert words in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert sorted(os.listdir(tmp_path)) == ["items.csv"]
+
+
+def test_skipped_pictures_are_told(tmp_path):
+    from PIL import Image
+
+    (tmp_path / "p").mkdir()
+    Image.new("RGB", (20, 20), "red").save(tmp_path / "p" / "good.png")
+    (tmp_path / "p" / "bad.png").write_text("x")
+    said = run("workspace", "new", tmp_path / "ws", "--items", tmp_path / "p").stderr
+    assert "1 pictures could not be read and are left out; skipped.csv names them" in said
+    assert "left out: bad.png: bad.png must be a whole picture" in said
+    assert "1 items (images), vectors of 512 numbers (gist)" in said
+
+
+def test_a_folder_that_is_no_workspace_is_said(tmp_path):
+    for command in (["info"], ["export", "out"], ["import", "t.csv"]):
+        result = run("workspace", command[0], tmp_path, *command[1:], code=2)
+        assert "must be a workspace" in result.stderr
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=lambda words: " ".join(words) or "group")
+def test_help_shows_examples(command):
+    assert "Examples:" in run("workspace", *command, "--help").output
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; from cghash.cli import main\n"
+        "try: main(['workspace', 'new', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numpy', 'scipy', 'sklearn', 'rich', 'sqlite3', 'PIL'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_a_workspace_is_opened_while_another_process_has_it(workspace):
+    with Workspace.open(workspace.folder) as second:
+        answered(workspace)
+        assert second.records.count_answers() == (5, 1)
