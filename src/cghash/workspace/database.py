@@ -22,6 +22,7 @@ Row = dict[str, Any]
 
 _PATIENCE = 30.0  # seconds that one writer waits for another
 _POSTGRES = ("postgresql://", "postgres://")
+_ALONE = 0x636768617368  # the number of our lock among those of the database's other users
 
 
 def open_database(where: str | Path) -> Database:
@@ -45,7 +46,6 @@ class Database(ABC):
     """A connection that threads share: one statement, or one transaction, at a time."""
 
     identity: str  # the type of a column that numbers its rows
-    locks_tables = False  # whether transactions can see the same state at the same time unless they say otherwise
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -84,6 +84,10 @@ class Database(ABC):
             finally:
                 self._depth = 0
 
+    @abstractmethod
+    def alone(self) -> None:
+        """Inside `changing`: wait until no other transaction is alone, and be it until the end."""
+
     def _undo(self) -> None:
         try:
             self._run("ROLLBACK", ())
@@ -112,6 +116,9 @@ class SQLite(Database):
         with self._lock:
             self._connection.close()
 
+    def alone(self) -> None:
+        """Nothing to do: SQLite has one writer at a time."""
+
     def _begin(self) -> None:
         self._run("BEGIN IMMEDIATE", ())
 
@@ -124,7 +131,6 @@ class SQLite(Database):
 
 class PostgreSQL(Database):
     identity = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
-    locks_tables = True
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -152,24 +158,25 @@ class PostgreSQL(Database):
         except self._psycopg.Error as error:
             raise CGHashError(f"the PostgreSQL database cannot be reached: {str(error).splitlines()[0]}") from error
 
+    def alone(self) -> None:
+        self.run("SELECT pg_advisory_xact_lock(?)", [_ALONE])
+
     def _begin(self) -> None:
         self._run("BEGIN", ())
 
     def _run(self, statement: str, values: Sequence[Any]) -> list[Row]:
         try:
             return self._rows(statement, values)
-        except self._psycopg.OperationalError as error:
+        except CGHashError:
             if self._depth or not self._connection.closed:
-                raise _refused(error) from error
-        except self._psycopg.Error as error:
-            raise _refused(error) from error
+                raise
         self._connect()  # the server was restarted; outside a transaction every statement may be said again
         return self._rows(statement, values)
 
     def _rows(self, statement: str, values: Sequence[Any]) -> list[Row]:
-        found = self._connection.execute(statement.replace("?", "%s"), values)
-        return list(found.fetchall()) if found.description else []
-
-
-def _refused(error: Exception) -> CGHashError:
-    return CGHashError(f"the PostgreSQL database did not take it: {str(error).splitlines()[0]}")
+        try:
+            found = self._connection.execute(statement.replace("?", "%s"), values)
+            return list(found.fetchall()) if found.description else []
+        except self._psycopg.Error as error:
+            words = str(error).splitlines()[0]
+            raise CGHashError(f"the PostgreSQL database did not take it: {words}") from error

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .._validation import check_choice
-from ..exceptions import InvalidInputError
+from ..exceptions import FormatError, InvalidInputError
 from .database import Database, Row, open_database
 
 __all__ = ["ACTIVE_STATES", "Answer", "Job", "Records", "Version", "open_records"]
@@ -100,7 +100,12 @@ class Job:
 
 def open_records(where: str | Path, workspace: str = "") -> Records:
     """The records of one workspace in a database, whose tables are made where they are missing."""
-    return Records(open_database(where), workspace)
+    database = open_database(where)
+    try:
+        return Records(database, workspace)
+    except BaseException:
+        database.close()
+        raise
 
 
 class Records:
@@ -119,14 +124,17 @@ class Records:
 
     def __init__(self, database: Database, workspace: str) -> None:
         self.database, self.workspace = database, workspace
+        first, *tables = _TABLES.format(identity=database.identity).split(";\n")
         with database.changing():
-            for statement in _TABLES.format(identity=database.identity).split(";\n"):
-                database.run(statement)
+            database.alone()
+            database.run(first)
             formats = database.run("SELECT format FROM cghash_format")
+            if formats and formats[0]["format"] > FORMAT:
+                raise FormatError(f"the database must be of format {FORMAT} or older, got {formats[0]['format']}")
             if not formats:
                 database.run("INSERT INTO cghash_format VALUES (?)", [FORMAT])
-        if formats and formats[0]["format"] > FORMAT:
-            raise InvalidInputError(f"the database is of format {formats[0]['format']}, this version reads {FORMAT}")
+            for statement in tables:
+                database.run(statement)
 
     def close(self) -> None:
         self.database.close()
@@ -197,6 +205,7 @@ class Records:
     def begin_version(self, version: Version) -> Version:
         """Take the next number for a model whose files are still to be written."""
         with self.database.changing():
+            self.database.alone()
             found = self.database.run(
                 "SELECT COALESCE(MAX(version), 0) AS last FROM cghash_models WHERE workspace = ?", [self.workspace]
             )
@@ -253,7 +262,7 @@ class Records:
     def add_job(self, parameters: dict[str, Any]) -> Job | None:
         """A queued job, or None while another one is under way."""
         with self.database.changing():
-            self._alone()
+            self.database.alone()
             if self.active_job() is not None:
                 return None
             values = [self.workspace, "queued", json.dumps(parameters), "{}", "", None, _now(), _now()]
@@ -289,11 +298,6 @@ class Records:
             [*plain.values(), self.workspace, number, *when],
         )
         return bool(found)
-
-    def _alone(self) -> None:
-        """In PostgreSQL two transactions may look at the same time: this one locks the jobs."""
-        if self.database.locks_tables:
-            self.database.run("LOCK TABLE cghash_jobs IN EXCLUSIVE MODE")
 
     def _jobs(self, which: str, values: list[Any]) -> list[Job]:
         rows = self.database.run(f"SELECT * FROM cghash_jobs WHERE workspace = ? {which}", [self.workspace, *values])
