@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,6 +20,7 @@ Mask = NDArray[np.bool_]
 
 SIGNS = (">=", "<=", "=", "~")  # a longer one before its parts
 NUMBER, TEXT = "number", "text"
+_EXACT = 2.0**53  # whole numbers below are all told apart
 
 
 class Named(Protocol):
@@ -91,20 +94,41 @@ def _number(text: str, value: str, sign: str) -> float | None:
 
 
 class Column(Protocol):
-    """All values of one attribute, ready to be compared."""
+    """All values of one attribute, ready to be compared, and kept as two values of a database."""
 
     def matches(self, condition: Filter) -> Mask: ...
+
+    def stored(self) -> tuple[bytes, str]: ...
+
+    def different(self) -> list[str | int | float]: ...
 
 
 class NumberColumn:
     """Numbers of all items; nan where there is none.
 
-    >>> NumberColumn([1990, None, 2001.5]).matches(Filter(0, ">=", 1995.0)).tolist()
+    >>> NumberColumn.of([1990, None, 2001.5]).matches(Filter(0, ">=", 1995.0)).tolist()
     [False, False, True]
     """
 
-    def __init__(self, values: Iterable[Value]) -> None:
-        self.values = np.array([math.nan if value is None else value for value in values], dtype=np.float64)  # (n,)
+    def __init__(self, values: NDArray[np.float64]) -> None:
+        self.values = values  # (n,)
+
+    @classmethod
+    def of(cls, values: Iterable[Value]) -> NumberColumn:
+        numbers = array("d", (math.nan if value is None else float(value) for value in values))
+        return cls(np.frombuffer(numbers, dtype=np.float64))
+
+    @classmethod
+    def read(cls, numbers: bytes, words: str) -> NumberColumn:
+        return cls(np.frombuffer(numbers, dtype="<f8"))
+
+    def stored(self) -> tuple[bytes, str]:
+        return self.values.astype("<f8").tobytes(), ""
+
+    def different(self) -> list[str | int | float]:
+        """The different numbers, ascending; whole ones without a decimal point."""
+        found = np.unique(self.values[~np.isnan(self.values)]).tolist()
+        return [int(number) if number.is_integer() and abs(number) < _EXACT else number for number in found]
 
     def matches(self, condition: Filter) -> Mask:
         if condition.value is None:
@@ -116,18 +140,35 @@ class NumberColumn:
 class TextColumn:
     """Texts of all items, each different one kept once: a filter looks at these, and then at whole numbers.
 
-    >>> TextColumn(["Red", None, "dark red"]).matches(Filter(0, "~", "RED")).tolist()
+    >>> TextColumn.of(["Red", None, "dark red"]).matches(Filter(0, "~", "RED")).tolist()
     [True, False, True]
     """
 
-    def __init__(self, values: Iterable[Value]) -> None:
+    def __init__(self, codes: NDArray[np.int32], words: list[Value]) -> None:
+        self.codes = codes  # (n,) places in words
+        self.words = words
+        self.places = {word: place for place, word in enumerate(words)}
+
+    @classmethod
+    def of(cls, values: Iterable[Value]) -> TextColumn:
         places: dict[Value, int] = {}
-        self.codes = np.array([places.setdefault(value, len(places)) for value in values], dtype=np.int32)  # (n,)
-        self.places = places
+        codes = array("i", (places.setdefault(value, len(places)) for value in values))
+        return cls(np.frombuffer(codes, dtype=np.int32), list(places))
+
+    @classmethod
+    def read(cls, codes: bytes, words: str) -> TextColumn:
+        return cls(np.frombuffer(codes, dtype="<i4"), json.loads(words))
+
+    def stored(self) -> tuple[bytes, str]:
+        return self.codes.astype("<i4").tobytes(), json.dumps(self.words, ensure_ascii=False)
+
+    def different(self) -> list[str | int | float]:
+        """The different texts, by alphabet."""
+        return sorted(str(word) for word in self.words if word is not None)
 
     def matches(self, condition: Filter) -> Mask:
         if condition.sign == "=":
             return np.asarray(self.codes == self.places.get(condition.value, -1))
         part = str(condition.value).casefold()
-        good = [value is not None and part in str(value).casefold() for value in self.places]
+        good = [word is not None and part in str(word).casefold() for word in self.words]
         return np.array(good, dtype=np.bool_)[self.codes]

@@ -66,7 +66,7 @@ class _Survey:
         if _missing(cell):
             return
         text = str(cell)
-        number = _as_number(cell) is not None
+        number = self.numbers and _as_number(cell) is not None
         self.any_number = self.any_number or number
         self.numbers = self.numbers and (number or is_missing(text))  # NA among numbers is no text
         self.first = self.first or text

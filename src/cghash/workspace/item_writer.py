@@ -12,7 +12,7 @@ from typing import Any
 
 from ..exceptions import InvalidInputError
 from ..reading.text import shortened
-from .filters import NUMBER, Value
+from .filters import NUMBER, NumberColumn, TextColumn, Value
 from .items import VERSION
 
 __all__ = ["MOST_ATTRIBUTES", "ItemWriter", "NewItem"]
@@ -56,6 +56,7 @@ class ItemWriter:
             # the text is last, so that reading an attribute does not read the texts
             f"CREATE TABLE items (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, file TEXT{columns}, text TEXT);"
             'CREATE TABLE attributes (position INTEGER PRIMARY KEY, name TEXT, kind TEXT, "values" TEXT, least, most);'
+            "CREATE TABLE columns (position INTEGER PRIMARY KEY, numbers BLOB, words TEXT);"
             "BEGIN"
         )
         marks = ", ".join("?" * (len(self._attributes) + 4))
@@ -98,15 +99,16 @@ class ItemWriter:
         return InvalidInputError(f"{batch[0].place}: ids must differ")  # pragma: no cover
 
     def _describe(self) -> None:
-        """Write down what the values of each attribute are: it is asked for at every start."""
+        """Write each attribute once more as one column, which filters read, and what its values are."""
         for i, (name, kind) in enumerate(self._attributes):
-            different = f"SELECT DISTINCT a{i} FROM items WHERE a{i} IS NOT NULL LIMIT {FEW + 1}"
-            values = sorted(cells[0] for cells in self._connection.execute(different))
-            listed = json.dumps(values) if len(values) <= FEW else None
-            bounds = self._connection.execute(f"SELECT min(a{i}), max(a{i}) FROM items").fetchone()
-            least, most = bounds if kind == NUMBER else (None, None)
+            values = (cells[0] for cells in self._connection.execute(f"SELECT a{i} FROM items ORDER BY row"))
+            column = NumberColumn.of(values) if kind == NUMBER else TextColumn.of(values)
+            different = column.different()
+            bounds = (different[0], different[-1]) if different and kind == NUMBER else (None, None)
+            listed = json.dumps(different) if len(different) <= FEW else None
+            self._connection.execute("INSERT INTO columns VALUES (?, ?, ?)", (i, *column.stored()))
             self._connection.execute(
-                "INSERT INTO attributes VALUES (?, ?, ?, ?, ?, ?)", (i, name, kind, listed, least, most)
+                "INSERT INTO attributes VALUES (?, ?, ?, ?, ?, ?)", (i, name, kind, listed, *bounds)
             )
 
 

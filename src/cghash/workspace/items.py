@@ -180,9 +180,9 @@ class ItemTable:
 
     def _column(self, position: int) -> Column:
         if position not in self._columns:
-            attribute = self.attributes[position]
-            values = self.column(attribute.name)
-            self._columns[position] = NumberColumn(values) if attribute.kind == NUMBER else TextColumn(values)
+            kind = NumberColumn if self.attributes[position].kind == NUMBER else TextColumn
+            [stored] = self._all("SELECT numbers, words FROM columns WHERE position = ?", position)
+            self._columns[position] = kind.read(*stored)
         return self._columns[position]
 
     def _check(self) -> None:
