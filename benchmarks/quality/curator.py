@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -27,8 +28,9 @@ from sklearn.datasets import load_digits
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from cghash import CGHash
 from cghash.codes import unpack
+from cghash.exceptions import CGHashWarning
 from cghash.lab.criteria import average_precision
-from cghash.workspace.learning import C_OF_ANSWERS
+from cghash.workspace.learning import DEFAULT_C
 from cghash.workspace.lessons import lesson_of
 from cghash.workspace.quality import agreement
 from cghash.workspace.questions import Questioner
@@ -89,8 +91,8 @@ def teach(policy: str, seed: int, most: int) -> list[dict[str, Any]]:
     X = X.astype(np.float32)
     questioner, curator, test = Questioner(X, seed), Curator(labels, seed), held_out(labels)
     ask = asking(policy, questioner, len(X))
-    search = coded_by(CGHash(BITS, random_state=seed, n_jobs=1).fit(X), X, n_jobs=1)
     told: list[tuple[int, int, int]] = []
+    search = learned(X, told, seed)
     anchors: list[int] = []
     rows = [measured(policy, seed, 0, 0, search, labels, test)]
     while len(told) < most:
@@ -99,13 +101,20 @@ def teach(policy: str, seed: int, most: int) -> list[dict[str, Any]]:
         given = curator.answer(rows_asked)
         told += [] if given is None else [given]
         if given is not None and len(told) % EVERY == 0 and (policy == "active" or len(told) in STEPS):
-            lesson = lesson_of(X, np.array(told))
-            model = CGHash(BITS, C=C_OF_ANSWERS, random_state=seed, n_jobs=1).fit(X, triplets=lesson.triplets)
-            search = coded_by(model, X, n_jobs=1)
+            search = learned(X, told, seed)
         if given is not None and len(told) in STEPS:
             rows.append(measured(policy, seed, len(told), len(anchors), search, labels, test))
             print(rows[-1], flush=True)
     return rows
+
+
+def learned(X: np.ndarray, told: list[tuple[int, int, int]], seed: int) -> CodeSearch:
+    """What the page would learn from these answers."""
+    lesson = lesson_of(X, np.array(told, dtype=np.int64).reshape(-1, 3))
+    model = CGHash(BITS, C=DEFAULT_C, random_state=seed, n_jobs=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CGHashWarning)
+        return coded_by(model.fit(X, triplets=lesson.triplets), X, n_jobs=1)
 
 
 def measured(

@@ -59,16 +59,25 @@ def serve(
     listening = serving.listen(host, port)
     workspace = _workspace(folder, demo, database, quiet)
     if workspace.records.current is None:
-        say("learning a first model from the vectors alone", quiet)
-        from ..workspace.learning import first_model
-
-        first_model(workspace)
+        _begin(workspace, quiet)
     shown = f"[{host}]" if ":" in host else host
     say(f"serving {workspace.folder} at http://{shown}:{listening.getsockname()[1]} (Ctrl-C stops)", quiet)
     try:
         serving.serve(workspace, listening, token=token, allowed=allow_host, n_jobs=n_jobs)
     finally:
         workspace.close()
+
+
+def _begin(workspace: Workspace, quiet: bool) -> None:
+    """The first model; without one the page searches by vectors."""
+    from ..exceptions import NothingToLearnError
+    from ..workspace.learning import first_model
+
+    say("learning a first model from the vectors alone", quiet)
+    try:
+        first_model(workspace)
+    except NothingToLearnError as error:
+        say(f"there is nothing to learn yet ({error}): the page searches by vectors", quiet)
 
 
 def _workspace(folder: str | None, demo: bool, database: str | None, quiet: bool) -> Workspace:
