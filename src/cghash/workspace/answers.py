@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .quality import agreement
-from .records import Answer, Records
+from .records import LEARNED_FROM, Answer, Records
 from .versions import CodeSearch, VectorSearch
 
 __all__ = ["AnswerBook", "contradictions", "from_list"]
 
 Ints = NDArray[np.int64]
 
-LEARNED_FROM = ("active", "list", "import")
 _SHOWN = 20  # contradictions
 _BESIDE = 3  # items of a result list that "nearer" or "farther" compares with
 
@@ -36,16 +35,18 @@ class AnswerBook:
         """Answers in the order in which they came."""
         with self._lock:
             count, undone = self.records.count_answers()
-            if undone != self._undone:
-                self._answers = self.records.answers()
-            elif count != len(self._answers):
+            if count != len(self._answers):
                 self._answers += self.records.answers_after(self._answers[-1].id if self._answers else 0)
+            # some were taken back, or several wrote at once and a later number was there before an earlier one
+            if undone != self._undone or count > len(self._answers):
+                self._answers = self.records.answers()
             self._undone = sum(answer.undone is not None for answer in self._answers)
             return list(self._answers)
 
     def summary(self, search: CodeSearch | VectorSearch, last_learned: int) -> dict[str, Any]:
         """What the page says about the answers; `last_learned` is the newest answer that the current model knew."""
-        answers = [answer for answer in self.all() if answer.undone is None]
+        known = self.all()
+        answers = [answer for answer in known if answer.undone is None]
         told = [answer for answer in answers if answer.triplet is not None]
         sources = Counter(answer.source for answer in told)
         return {
@@ -59,12 +60,11 @@ class AnswerBook:
                 "test": _agreement(search, [a for a in told if a.source == "test"]),
                 "training": _agreement(search, [a for a in told if a.source != "test"]),
             },
-            "contradictions": self._contradicting(told),
+            "contradictions": self._contradicting(told, (len(known), len(answers))),
             "since_model": sum(a.id > last_learned and a.source in LEARNED_FROM for a in told),
         }
 
-    def _contradicting(self, told: list[Answer]) -> list[dict[str, Any]]:
-        state = (len(self._answers), self._undone)
+    def _contradicting(self, told: list[Answer], state: tuple[int, int]) -> list[dict[str, Any]]:
         if self._contradictions is None or self._contradictions[0] != state:
             self._contradictions = (state, contradictions(told)[:_SHOWN])
         return self._contradictions[1]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ..exceptions import InUseError
@@ -18,6 +19,7 @@ from .worker import is_working, job_folder
 __all__ = ["Jobs"]
 
 _PATIENCE = 5.0  # seconds that a worker has to keep what it did
+_COMING_UP = timedelta(seconds=10)
 
 
 class Jobs:
@@ -50,22 +52,22 @@ class Jobs:
     def cancel(self, number: int) -> Job:
         """Ask a job to end; what it learned so far is thrown away. One that has ended stays as it is."""
         records = self.workspace.records
+        alone = not self._has_worker(records.job(number))
         records.change_job(number, when=("queued", "running"), state="cancelling")
-        job = records.job(number)
-        if job.state == "cancelling" and not is_working(self.workspace, number) and not self._started(number):
+        if alone:
             records.change_job(number, when=("cancelling",), state="cancelled", message="cancelled")
         return records.job(number)
 
     def look_after(self, number: int) -> Job:
         """A job as it is; one whose worker died without a word is failed."""
-        job = self.workspace.records.job(number)
-        if job.state in ACTIVE_STATES and not self._started(number) and not is_working(self.workspace, number):
-            job = self.workspace.records.job(number)  # it may have ended between the two looks
-            if job.state in ACTIVE_STATES:
-                ended = "cancelled" if job.state == "cancelling" else "failed"
-                message = "cancelled" if ended == "cancelled" else "its process ended without a word"
-                self.workspace.records.change_job(number, when=ACTIVE_STATES, state=ended, message=message)
-        return self.workspace.records.job(number)
+        records = self.workspace.records
+        job = records.job(number)
+        if job.state in ACTIVE_STATES and not self._has_worker(job):
+            words = "its process ended without a word"
+            records.change_job(number, when=("cancelling",), state="cancelled", message="cancelled")
+            records.change_job(number, when=("queued", "running"), state="failed", message=words)
+            job = records.job(number)
+        return job
 
     def stop(self) -> None:
         """End the workers; their jobs go on from their checkpoints when `resume` is called."""
@@ -92,9 +94,10 @@ class Jobs:
                 start_new_session=True,  # Ctrl-C is for the server, which then stops its workers
             )
 
-    def _started(self, number: int) -> bool:
-        """Whether a worker of ours is alive; it may not have its lock yet."""
+    def _has_worker(self, job: Job) -> bool:
+        """Whether a worker is alive: ours, or one of another server, which needs a moment to come up."""
         with self._lock:
-            process = self._processes.get(number)
-        return process is not None and process.poll() is None
-
+            process = self._processes.get(job.id)
+        if process is None and datetime.now(UTC) - datetime.fromisoformat(job.changed) < _COMING_UP:
+            return True
+        return (process is not None and process.poll() is None) or is_working(self.workspace, job.id)

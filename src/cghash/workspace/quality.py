@@ -11,7 +11,7 @@ from ..codes import unpack
 from ..lab.retrieval import Retrieval, retrieve_by_codes, retrieve_by_vectors
 from .versions import CodeSearch, VectorSearch
 
-__all__ = ["agreement", "overlaps", "retrieval", "sampled_rows"]
+__all__ = ["agreement", "overlaps", "retrieval", "sampled_rows", "split_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,8 +37,8 @@ def sampled_rows(n: int, count: int, seed: int = 0) -> Ints:
 
 def overlaps(one: CodeSearch | VectorSearch, other: CodeSearch | VectorSearch, rows: Ints) -> Floats:
     """For each query row, the share of its ten nearest items that two rankings have in common."""
-    shares = [len(np.intersect1d(_ten(one, row), _ten(other, row))) / _DEPTH for row in rows.tolist()]
-    return np.array(shares)
+    nearest = [(_ten(one, row), _ten(other, row)) for row in rows.tolist()]
+    return np.array([len(np.intersect1d(a, b)) / max(1, len(a)) for a, b in nearest])
 
 
 def _ten(search: CodeSearch | VectorSearch, row: int) -> Ints:
@@ -47,13 +47,26 @@ def _ten(search: CodeSearch | VectorSearch, row: int) -> Ints:
     return others
 
 
-def retrieval(search: CodeSearch | VectorSearch, labels: NDArray[Any], n_jobs: int | None = 1) -> Retrieval:
-    """Precision, recall and mean average precision by labels: some items as queries among the others."""
-    chosen = np.random.default_rng(0).permutation(len(labels))[: _QUERIES + _DATABASE]
-    n_queries = min(_QUERIES, max(1, len(chosen) // 5))
-    queries, database = chosen[:n_queries], chosen[n_queries:]
+def split_of(labels: NDArray[np.str_]) -> tuple[Ints, Ints]:
+    """Rows of queries, and of the items among which they are searched; of items that have a label."""
+    labelled = np.flatnonzero(labels != "")
+    chosen = np.random.default_rng(0).permutation(labelled)[: _QUERIES + _DATABASE]
+    n_queries = min(_QUERIES, len(chosen) // 5)
+    return chosen[:n_queries], chosen[n_queries:]
+
+
+def retrieval(search: CodeSearch | VectorSearch, labels: NDArray[np.str_] | None) -> Retrieval | None:
+    """Precision, recall and mean average precision by labels (n,), empty where there is none.
+
+    None where they cannot be measured: without labels, with few, or where no query shares its label.
+    """
+    if labels is None:
+        return None
+    queries, database = split_of(labels)
+    if not np.isin(labels[queries], labels[database]).any():
+        return None
     told = (labels[queries], labels[database], min(50, len(database)), min(3, len(database)))
     if isinstance(search, VectorSearch):
-        return retrieve_by_vectors(search.vectors[queries], search.vectors[database], *told, n_jobs=n_jobs)
+        return retrieve_by_vectors(search.vectors[queries], search.vectors[database], *told, n_jobs=1)
     query_bits, database_bits = (unpack(search.codes[rows], search.bits) for rows in (queries, database))
-    return retrieve_by_codes(query_bits, database_bits, search.weights, *told, n_jobs=n_jobs)
+    return retrieve_by_codes(query_bits, database_bits, search.weights, *told, n_jobs=1)

@@ -20,6 +20,7 @@ __all__ = ["ACTIVE_STATES", "Answer", "Job", "Records", "Version", "open_records
 
 CHOICES = ("left", "right", "unsure")
 SOURCES = ("active", "test", "list", "import")
+LEARNED_FROM = ("active", "list", "import")  # test answers only measure
 STATES = ("queued", "running", "cancelling", "done", "failed", "cancelled")
 ACTIVE_STATES = ("queued", "running", "cancelling")
 FORMAT = 1
@@ -188,7 +189,7 @@ class Records:
                 [_now(), self.workspace, number],
             )
 
-    def triplets(self, sources: Iterable[str] = ("active", "list", "import")) -> list[tuple[int, int, int]]:
+    def triplets(self, sources: Iterable[str] = LEARNED_FROM) -> list[tuple[int, int, int]]:
         """(anchor, near, far) of every answer of some sources that tells something."""
         wanted = set(sources)
         return [a.triplet for a in self.answers() if a.source in wanted and a.triplet is not None]

@@ -11,10 +11,11 @@ import shutil
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +23,12 @@ from numpy.typing import NDArray
 from ..exceptions import CGHashError
 from .folder import Workspace
 from .learning import learn
-from .records import Job, Records
+from .records import ACTIVE_STATES, LEARNED_FROM, Job, Records
 
 __all__ = ["is_working", "job_folder", "main", "work"]
 
 _LOOK = 0.2  # seconds between two looks whether the job is to be cancelled
+_PATIENCE = 2.0  # seconds that a worker waits for a lock which someone only looks at
 _GENTLE = 10  # niceness: who searches comes first
 
 
@@ -44,7 +46,7 @@ def is_working(workspace: Workspace, job: int) -> bool:
 def work(workspace: Workspace, number: int) -> str:
     """Do a job, or go on with it; the state in which it ended."""
     folder = job_folder(workspace, number)
-    with _locked(folder) as mine:
+    with _locked(folder, _PATIENCE) as mine:
         if not mine:
             return "running"  # someone else's
         records = workspace.records
@@ -62,10 +64,11 @@ def work(workspace: Workspace, number: int) -> str:
         except (CGHashError, ValueError, OSError) as error:
             return _end(records, folder, number, "failed", str(error))
         shutil.rmtree(folder, ignore_errors=True)
-        return records.job(number).state
+        return "done"
 
 
 def _learn(workspace: Workspace, job: Job, folder: Path) -> None:
+    """Learn the job's version; one that a worker had finished when it was killed is not learned twice."""
     records = workspace.records
     answers, last = _answers(records, folder)
 
@@ -74,7 +77,12 @@ def _learn(workspace: Workspace, job: Job, folder: Path) -> None:
             raise KeyboardInterrupt
 
     about = {"last_answer": last, "job": job.id}
-    version = learn(workspace, answers, job.parameters, about=about, checkpoint=folder / "state", tell=tell)
+    finished = [version for version in records.versions() if version.job == job.id]
+    version = (
+        finished[0]
+        if finished
+        else learn(workspace, answers, job.parameters, about=about, checkpoint=folder / "state", tell=tell)
+    )
     message = f"version {version.version} was learned from {len(answers)} answers"
     records.change_job(job.id, state="done", version=version.version, message=message)
 
@@ -83,9 +91,9 @@ def _answers(records: Records, folder: Path) -> tuple[NDArray[np.int64], int]:
     """The answers that were there when the job first began, and the number of the last."""
     path = folder / "answers.npy"
     if not path.exists():
-        all_answers = records.answers()
-        last = all_answers[-1].id if all_answers else 0
-        rows = np.array([[last, 0, 0], *records.triplets()], dtype=np.int64)
+        known = records.answers()
+        told = [a.triplet for a in known if a.source in LEARNED_FROM and a.triplet is not None]
+        rows = np.array([(known[-1].id if known else 0, 0, 0), *told], dtype=np.int64)
         with open(folder / "answers.part", "wb") as file:
             np.save(file, rows, allow_pickle=False)
         os.replace(folder / "answers.part", path)
@@ -94,9 +102,10 @@ def _answers(records: Records, folder: Path) -> tuple[NDArray[np.int64], int]:
 
 
 def _end(records: Records, folder: Path, number: int, state: str, message: str) -> str:
-    records.change_job(number, state=state, message=message)
+    """End a job that has not ended otherwise."""
+    records.change_job(number, when=ACTIVE_STATES, state=state, message=message)
     shutil.rmtree(folder, ignore_errors=True)
-    return state
+    return records.job(number).state
 
 
 @contextmanager
@@ -106,9 +115,10 @@ def _interrupted_when_cancelled(workspace: Workspace, number: int) -> Iterator[N
 
     def watch() -> None:
         while not over.wait(_LOOK):
-            if workspace.records.job(number).state == "cancelling":
-                signal.raise_signal(signal.SIGINT)
-                return
+            with suppress(CGHashError):  # a database that cannot be reached now may be later
+                if workspace.records.job(number).state == "cancelling":
+                    signal.raise_signal(signal.SIGINT)
+                    return
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -120,18 +130,24 @@ def _interrupted_when_cancelled(workspace: Workspace, number: int) -> Iterator[N
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
+def _locked(folder: Path, patience: float = 0.0) -> Iterator[bool]:
     """Hold a job's lock; False where another process holds it. It is free once its holder is dead."""
-    import fcntl
-
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        yield True
+        last = time.monotonic() + patience
+        while not (mine := _taken(file)) and time.monotonic() < last:
+            time.sleep(0.05)
+        yield mine
+
+
+def _taken(file: IO[str]) -> bool:
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def main(arguments: list[str]) -> int:
@@ -139,7 +155,10 @@ def main(arguments: list[str]) -> int:
     folder, number = arguments
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.nice(_GENTLE)
-    state = work(Workspace.open(folder), int(number))
+    try:
+        state = work(Workspace.open(folder), int(number))
+    except KeyboardInterrupt:  # before it began: the next worker does
+        return 1
     return 0 if state == "done" else 1
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from ...codes import unpack
-from ...workspace.quality import overlaps, retrieval, sampled_rows
+from ...workspace.quality import overlaps, retrieval, sampled_rows, split_of
 from ...workspace.records import Version
 from ...workspace.versions import CodeSearch, VectorSearch
 from ..schemas import BitsOut, ChangesOut, CurrentRequest, CurveOut, ModelDetailOut, ModelsOut
@@ -107,15 +107,15 @@ def curve(request: Request, number: Number) -> Response:
     service = service_of(request)
     labels = service.workspace.labels
     search = service.versions.at(service.check_version(number))
-    if labels is None or len(labels) < 10:
-        raise NotThereError("this workspace has no labels to measure precision by")
     found = retrieval(search, labels)
+    if labels is None or found is None:
+        raise NotThereError("this workspace has no labels that precision could be measured by")
     return answered(
         {
             "recall": found.recall.tolist(),
             "precision": found.precision.tolist(),
             "mean_average_precision": found.map,
-            "queries": min(500, len(labels) // 5),
+            "queries": len(split_of(labels)[0]),
         }
     )
 
