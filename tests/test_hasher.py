@@ -22,6 +22,7 @@ from cghash import CGHash
 from cghash.codes import unpack, weighted_hamming
 from cghash.exceptions import FewerBitsWarning, InvalidInputError
 from cghash.learning.result import STATUSES
+from cghash.learning.triplets import from_lists
 
 pytestmark = pytest.mark.native
 
@@ -419,3 +420,33 @@ def test_time_limit_counts_from_the_call_and_more_bits_than_fit_a_code_are_refus
     assert CGHash(20, time_limit=1, random_state=0).fit(X[:100], y[:100]).n_bits_ == 1
     with pytest.raises(InvalidInputError, match="n_bits must be at most"):
         CGHash(100_000).fit(X[:100], y[:100])
+
+
+def test_triplet_set_is_learned_as_its_triplets_written_out():
+    X = load_digits().data[:60]
+    others = np.array([np.random.default_rng(row).choice(np.delete(np.arange(60), row), 4, False) for row in range(60)])
+    blocks = from_lists(others[:, :2], others[:, 2:], n_items=60)  # 240 triplets of equal weight
+    of_blocks = hasher(3).fit(X, triplets=blocks)
+    of_rows = hasher(3).fit(X, triplets=blocks.to_rows())
+    np.testing.assert_array_equal(of_blocks.encode(X), of_rows.encode(X))
+    np.testing.assert_allclose(of_blocks.weights_, of_rows.weights_, rtol=1e-6)
+    with pytest.raises(InvalidInputError, match="of the 50 items of X, got a set over 60"):
+        hasher().fit(X[:50], triplets=blocks)
+    with pytest.raises(InvalidInputError, match="weights of its own"):
+        hasher().fit(X, triplets=blocks, triplet_weights=np.ones(240))
+
+
+def test_every_bit_is_told_of_and_whoever_is_told_may_stop_the_fit():
+    X, y = load_digits(return_X_y=True)
+    seen = []
+    whole = CGHash(5, random_state=0).fit(X[:200], y[:200], on_bit=lambda bit, record: seen.append((bit, record)))
+    assert [bit for bit, _ in seen] == [1, 2, 3, 4, 5]
+    assert [record for _, record in seen] == whole.result_.columns
+
+    def stop_at_two(bit, record):
+        if bit == 2:
+            raise KeyboardInterrupt
+
+    stopped = CGHash(5, random_state=0).fit(X[:200], y[:200], on_bit=stop_at_two)
+    assert stopped.result_.status == "interrupted"
+    np.testing.assert_array_equal(stopped.encode(X), whole.truncate(2).encode(X))
