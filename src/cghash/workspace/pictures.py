@@ -51,7 +51,8 @@ def open_picture(picture: Picture, *, name: str = "picture") -> Image:
 
 def check_picture(path: str | os.PathLike[str]) -> str:
     """Decode a picture and say which format it is; FormatError where it cannot be shown."""
-    return str(_decoded(path, "", small=True).format)
+    kind = str(_decoded(path, "", small=True).format)
+    return "JPEG" if kind == "MPO" else kind  # a JPEG file with further pictures behind the first, as phones write
 
 
 def grey_of(picture: Picture) -> Grey:
@@ -61,7 +62,7 @@ def grey_of(picture: Picture) -> Grey:
     [[0, 200]]
     """
     image = open_picture(picture)
-    if image.has_transparency_data:
+    if "A" in image.mode or "transparency" in image.info:
         pillow, _ = _pillow()
         image = image.convert("RGBA")
         image = pillow.alpha_composite(pillow.new("RGBA", image.size, "white"), image)
