@@ -19,6 +19,14 @@
 | `database`       | SQLite or PostgreSQL, behind the same calls                                       |
 | `records`        | answers, model versions and jobs                                                  |
 | `versions`       | models and their indexes; searching them                                          |
+| `answers`        | the answers in memory: counts, contradictions, agreement                          |
+| `questions`      | which three items to ask about next                                               |
+| `lessons`        | what is learned from answers                                                      |
+| `learning`       | a model version from answers, and what it changed                                 |
+| `quality`        | how well a way to rank agrees with answers and labels                             |
+| `jobs`           | fits in the background, as the server sees them                                   |
+| `worker`         | the process that fits                                                             |
+| `exchange`       | answers, codes and models out and in                                              |
 """
 
 from __future__ import annotations
