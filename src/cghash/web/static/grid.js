@@ -4,21 +4,23 @@ import { el } from "./dom.js";
 import { ScrollMap } from "./scrolling.js";
 
 const SPARE_ROWS = 2;
-const REST = 90; // ms without a scroll event: the reader looks, or a fling has ended
+const REST = 90; // ms between two looks while scrolling, and after the last leap
 
 export class VirtualGrid {
-  /** fill(link, index) draws an item into a link; looked(first, last) is called when scrolling comes to rest. */
+  /** fill(link, index) draws an item into a link; looked(first, last) is called with what is there to see. */
   constructor(host, { fill, looked, label }) {
     Object.assign(this, { host, fill, looked });
     this.map = new ScrollMap();
     this.cells = new Map(); // index → li
     this.total = 0;
     this.active = 0; // the one cell that Tab reaches
+    this.before = this.drawn = this.lookedAt = 0; // virtual offset and times of the last draw and the last look
     this.layer = el("ul", { class: "grid", "aria-label": label, role: "list" });
     this.probe = el("li", { class: "cell probe", "aria-hidden": "true" });
     host.classList.add("grid-host");
     host.append(this.layer);
     addEventListener("scroll", () => this.soon(), { passive: true });
+    addEventListener("resize", () => this.measure()); // of the height: a phone hides its address bar
     new ResizeObserver(() => this.measure()).observe(host);
     this.layer.addEventListener("keydown", (event) => this.key(event));
     this.layer.addEventListener("focusin", (event) => this.activate(Number(event.target.closest("li").dataset.index)));
@@ -88,14 +90,30 @@ export class VirtualGrid {
     const lastRow = Math.min(this.rows - 1, Math.ceil((map.virtual + map.view) / this.rowHeight) + SPARE_ROWS);
     this.fillRange(firstRow * this.columns, Math.min(this.total, (lastRow + 1) * this.columns) - 1);
     this.layer.style.transform = `translateY(${map.physical - map.virtual + firstRow * this.rowHeight}px)`;
+    this.look();
+  }
+
+  /** Who scrolls steadily sees items come; places that a leap only passes are not asked for. */
+  look() {
+    const now = performance.now();
+    const step = Math.abs(this.map.virtual - this.before);
+    const pace = Math.min(1000, now - this.drawn);
+    this.before = this.map.virtual;
+    this.drawn = now;
     clearTimeout(this.resting);
-    this.resting = setTimeout(() => this.rest(), REST);
+    if (step < this.map.view && now - this.lookedAt > REST) this.report();
+    this.resting = setTimeout(() => this.rest(), step < this.map.view ? REST : Math.max(REST, 2 * pace));
+  }
+
+  report() {
+    this.lookedAt = performance.now();
+    if (this.cells.size) this.looked(this.first, this.last);
   }
 
   rest() {
-    if (this.hidden || !this.cells.size) return;
+    if (this.hidden) return;
     if (this.map.scale !== 1) this.settle();
-    this.looked(this.first, this.last);
+    this.report();
   }
 
   /** Scroll the page to where the list says it is; nothing moves on the screen. */

@@ -32,7 +32,10 @@ const pages = new ItemPages(
 
 const grid = new VirtualGrid(byId("grid"), {
   label: "Items",
-  looked: (first, last) => pages.want(first, last),
+  looked: (first, last) => {
+    const screen = last - first + 1; // one more on either side, for who scrolls on
+    pages.want(Math.max(0, first - screen), Math.min(grid.total - 1, last + screen));
+  },
   fill: (link, index) => {
     const item = pages.item(index);
     if (!item) {

@@ -1,0 +1,149 @@
+"""A server over a workspace of digits, and a browser that looks at it.
+
+Each module of tests has a server process of its own, so that what one teaches does not show in another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+DESKTOP = {"width": 1280, "height": 800}
+PHONE = {"width": 360, "height": 740}
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+class Site:
+    """`cghash serve` over a folder, at an address that stays the same when it is stopped and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port, self.process = folder, _free_port(), None
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "cghash", "serve", str(self.folder), "--port", str(self.port), "--jobs", "1"]
+        threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | threads)
+        for line in self.process.stderr:
+            if re.search(r"serving .* at http", line):
+                self.get("/healthz")  # answers once the server has come up: the socket listens already
+                return
+        raise RuntimeError(f"the server did not start: {self.process.wait()}")
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.communicate(timeout=30)
+
+    def get(self, path: str):
+        return self._ask(urllib.request.Request(self.url + path))
+
+    def post(self, path: str, body: dict):
+        headers = {"Content-Type": "application/json"}
+        return self._ask(urllib.request.Request(self.url + path, json.dumps(body).encode(), headers))
+
+    def _ask(self, request: urllib.request.Request):
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return json.load(response)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def digits_workspace(tmp_path_factory) -> Path:
+    """The demo's digits with two small versions, the second in use."""
+    pytest.importorskip("fastapi", reason="the page needs fastapi: pip install 'cghash[web]'")
+    from cghash.workspace.demo import demo_workspace
+    from cghash.workspace.learning import first_model
+
+    folder = tmp_path_factory.mktemp("template") / "digits"
+    workspace = demo_workspace(folder)
+    for bits in (8, 24):
+        first_model(workspace, bits, n_jobs=1)
+    workspace.close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(digits_workspace, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site") / "digits"
+    shutil.copytree(digits_workspace, folder)
+    running = Site(folder)
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """One for a module, not for the session: Playwright keeps an event loop that other tests would trip over."""
+    api = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
+    with api.sync_playwright() as playwright:
+        own = playwright.chromium.executable_path
+        found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+        if found is None and not Path(own).exists():
+            pytest.skip("no Chromium: install it, or run `playwright install chromium`")
+        launched = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield launched
+        launched.close()
+
+
+class Visit:
+    """What a page asked for and complained about while it was open."""
+
+    def __init__(self, page, site: Site) -> None:
+        self.requests, self.complaints = [], []
+        self.expected = ()  # beginnings of complaints that a test provokes
+        self.site = site
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("console", lambda message: message.type in ("error", "warning") and self.complain(message.text))
+        page.on("pageerror", lambda error: self.complain(str(error)))
+
+    def complain(self, words: str) -> None:
+        self.complaints.append(words)
+
+    def check(self) -> None:
+        """No request left the server, nothing broke, and the Content-Security-Policy held."""
+        own = (self.site.url, "blob:", "data:")
+        assert not [url for url in self.requests if not url.startswith(own)]
+        assert not [words for words in self.complaints if not words.startswith(tuple(self.expected))]
+
+
+@pytest.fixture
+def open_page(browser, site):
+    """open_page(path, size, scheme) → a page of the site; what it did is checked at the end."""
+    opened = []
+
+    def open_one(path: str = "/", size: dict = DESKTOP, scheme: str = "light", base: Site = site):
+        context = browser.new_context(viewport=size, color_scheme=scheme, has_touch=size is PHONE)
+        context.set_default_timeout(15000)
+        page = context.new_page()
+        page.visit = Visit(page, base)
+        opened.append((context, page.visit))
+        page.goto(base.url + path)
+        return page
+
+    yield open_one
+    for context, _ in opened:
+        context.close()
+    for _, visit in opened:
+        visit.check()
