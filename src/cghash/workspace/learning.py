@@ -43,7 +43,7 @@ def check_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     if chosen["hash_function"] not in FAMILIES:
         raise InvalidInputError(f"hash_function must be one of {', '.join(FAMILIES)}, got {chosen['hash_function']!r}")
     bits = chosen["bits"]
-    if not isinstance(bits, int) or not 1 <= bits <= 1024:
+    if not isinstance(bits, int) or isinstance(bits, bool) or not 1 <= bits <= 1024:
         raise InvalidInputError(f"bits must be a whole number from 1 to 1024, got {bits!r}")
     C = chosen["C"]
     if C is not None and not (isinstance(C, int | float) and 0 < C < float("inf")):

@@ -13,7 +13,7 @@ thousand drawn items whose ranks by Euclidean distance are log-uniform, since am
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,7 @@ __all__ = ["Question", "Questioner"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Asked = tuple[int, int, int]  # anchor and candidates, the smaller row first
 
 TEST_SHARE = 1 / 6
 _DRAWN_ANCHORS = 20
@@ -33,7 +34,7 @@ _REMEMBERED = 300  # anchors that a new one keeps away from
 _NEAREST = 100  # items that candidates are drawn from
 _DRAWN_PAIRS = 400
 _DRAWN_RANKED = 1000
-_TRIES = 50
+_TRIES = 20
 _SOFTENING = 0.1  # of the mean distance to the candidates
 
 
@@ -69,20 +70,23 @@ class Questioner:
         """
         if len(self.vectors) < 3:
             return []
-        known = {(a, *sorted(pair)) for a, *pair in asked.tolist()}
+        known = {_unordered(rows) for rows in asked.tolist()}
         before = [*asked[-_REMEMBERED:, 0].tolist(), *skip]
         chosen = []
         for _ in range(count):
             active = self.rng.random() >= TEST_SHARE
-            rows = self._new(lambda: self.active(search, before), known) if active else self._new(self.test, known)
+            draw = (lambda: self.active(search, before, known)) if active else self.test
+            rows = self._new(draw, known)
             left, right = rows[1:] if self.rng.random() < 0.5 else rows[:0:-1]
             chosen.append(Question(uuid.uuid4().hex, rows[0], left, right, "active" if active else "test"))
             before.append(rows[0])
-            known.add((rows[0], *sorted(rows[1:])))
+            known.add(_unordered(rows))
         return chosen
 
-    def active(self, search: CodeSearch | VectorSearch, before: list[int]) -> tuple[int, int, int]:
-        """An anchor and two candidates, where an answer teaches most."""
+    def active(
+        self, search: CodeSearch | VectorSearch, before: list[int], known: Collection[Asked] = ()
+    ) -> tuple[int, int, int]:
+        """An anchor and two candidates, where an answer teaches most and none is known."""
         anchor = self._anchor(before)
         distances, rows = search.nearest(anchor, _NEAREST + 1, None)
         distances, rows = distances[rows != anchor], rows[rows != anchor]
@@ -90,8 +94,11 @@ class Questioner:
         right = np.where(right == left, (right + 1) % len(rows), right)
         margin = np.abs(distances[left] - distances[right])
         apart = _apart(search, rows, left, right)
-        best = int(np.argmax(apart / (margin + _SOFTENING * distances.mean() + 1e-12)))
-        return anchor, int(rows[left[best]]), int(rows[right[best]])
+        teaches = apart / (margin + _SOFTENING * distances.mean() + 1e-12)
+        best_first = np.argsort(-teaches, kind="stable")
+        pairs = zip(rows[left[best_first]].tolist(), rows[right[best_first]].tolist(), strict=True)
+        drawn = [(anchor, one, other) for one, other in pairs]
+        return next((question for question in drawn if _unordered(question) not in known), drawn[0])
 
     def test(self) -> tuple[int, int, int]:
         """An anchor and two candidates by a law that knows no model."""
@@ -105,11 +112,11 @@ class Questioner:
             first, second = (np.exp(self.rng.random(2) * np.log(len(ranked) + 1)) - 1).astype(int).tolist()
         return anchor, int(ranked[first]), int(ranked[second])
 
-    def _new(self, draw: Callable[[], tuple[int, int, int]], known: set[tuple[int, ...]]) -> tuple[int, int, int]:
+    def _new(self, draw: Callable[[], tuple[int, int, int]], known: set[Asked]) -> tuple[int, int, int]:
         """A draw that was not asked before; in a small collection there may be none left."""
         for _ in range(_TRIES):
             rows = draw()
-            if (rows[0], *sorted(rows[1:])) not in known:
+            if _unordered(rows) not in known:
                 break
         return rows
 
@@ -120,6 +127,11 @@ class Questioner:
         there, here = (np.asarray(self.vectors[rows], dtype=np.float64) for rows in (before, drawn))
         squared = (here**2).sum(axis=1)[:, None] - 2 * here @ there.T + (there**2).sum(axis=1)
         return int(drawn[np.argmax(squared.min(axis=1))])
+
+
+def _unordered(rows: Sequence[int]) -> Asked:
+    """A question, whichever candidate stands left."""
+    return rows[0], min(rows[1:]), max(rows[1:])
 
 
 def _apart(search: CodeSearch | VectorSearch, rows: Ints, left: Ints, right: Ints) -> Floats:
