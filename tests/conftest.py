@@ -59,3 +59,27 @@ def few_digits(tmp_path_factory):
 def digits(few_digits, tmp_path):
     """The folder of a small workspace that a test may change."""
     return shutil.copytree(few_digits, tmp_path / "digits.ws")
+
+
+@pytest.fixture(scope="session")
+def open_api():
+    """Opens the server of a workspace's folder in this process: `with open_api(folder, token=…) as client`."""
+    from contextlib import contextmanager
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a successor to httpx
+        from starlette.testclient import TestClient
+
+    from cghash.web.app import create_app
+    from cghash.workspace import Workspace
+
+    @contextmanager
+    def opened(folder, *, url="http://127.0.0.1:8000", headers=None, **options):
+        with Workspace.open(folder) as workspace:
+            app = create_app(workspace, n_jobs=1, **options)
+            kept = {"base_url": url, "headers": headers, "raise_server_exceptions": False, "follow_redirects": False}
+            with TestClient(app, **kept) as client:
+                client.workspace = workspace
+                yield client
+
+    return opened

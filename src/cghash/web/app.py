@@ -12,10 +12,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
-from ..exceptions import FormatError, InUseError, InvalidInputError, MissingDependencyError
+from ..exceptions import CGHashError, InUseError, InvalidInputError, MissingDependencyError
 from ..workspace.folder import Workspace
 from .batching import TooManyError
 from .guard import Guard, Token
@@ -27,6 +26,8 @@ __all__ = ["LOOPBACK", "create_app"]
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 MOST_BYTES = 20 * 2**20  # of a request; a photograph fits
+_MOST_WORDS = 500  # characters of an error
+_OURS = "something went wrong here; the server's log says what"
 
 _log = logging.getLogger("cghash.web")
 
@@ -73,10 +74,11 @@ def create_app(
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
     await run_in_threadpool(service.jobs.resume)
-    if service.current is not None:
-        await run_in_threadpool(service.versions.at, service.current)
+    try:  # so that the first search need not wait
+        await run_in_threadpool(service.search_by, None)
+    except CGHashError as error:  # another model can still be chosen
+        _log.error("the current model cannot be used: %s", error)
     yield
-    app.state.stopping = True
     await run_in_threadpool(service.close)
 
 
@@ -84,7 +86,6 @@ def _handle_errors(app: FastAPI) -> None:
     """Every error is one sentence; what a caller cannot mend is for the log."""
     known: dict[type[Exception], int] = {
         InvalidInputError: 400,
-        FormatError: 400,
         MissingDependencyError: 400,
         NotThereError: 404,
         InUseError: 409,
@@ -92,35 +93,49 @@ def _handle_errors(app: FastAPI) -> None:
     }
     for kind, status in known.items():
         app.add_exception_handler(kind, _saying(status))
+    app.add_exception_handler(CGHashError, _broken)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(ClientDisconnect, _saying(413))
     app.add_exception_handler(Exception, _unexpected)
 
 
 def _saying(status: int) -> Any:
-    words = {503: "too many requests at once: try again in a moment", 413: "the request is too large"}
-
     async def handler(request: Request, error: Exception) -> Response:
-        return answered({"error": words.get(status) or " ".join(str(error).split())}, status)
+        return _refusal(str(error), status)
 
     return handler
+
+
+def _refusal(words: str, status: int) -> Response:
+    """One line of a reasonable length; what callers sent may be quoted in it, and be anything."""
+    line = " ".join(words.encode("utf-8", "replace").decode().split())
+    return answered({"error": line if len(line) <= _MOST_WORDS else line[:_MOST_WORDS] + "…"}, status)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return _refusal("the body of the request is not JSON", 422)
     where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
-    return answered({"error": f"{where or 'the request'}: {first['msg']}"}, 422)
+    return _refusal(f"{where or 'the request'}: {first['msg']}", 422)
 
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 404 and not request.url.path.startswith("/api/"):
         return pages.page(request, "error", 404, "There is no such page.")
-    return answered({"error": str(error.detail).lower()}, error.status_code)
+    response = _refusal(str(error.detail).lower(), error.status_code)
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    """A file or a database of ours: its name is for the log."""
+    _log.error("%s %s failed: %s", request.method, request.url.path, error)
+    return _refusal(_OURS, 500)
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return answered({"error": "something went wrong here; the server's log says what"}, 500)
+    return _refusal(_OURS, 500)

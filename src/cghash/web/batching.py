@@ -39,7 +39,7 @@ class Batcher:
     async def nearest(self, search: CodeSearch, code: NDArray[np.uint8], k: int) -> Found:
         """Distances and rows of the k nearest items of a code."""
         if self._count >= _MOST_WAITING:
-            raise TooManyError
+            raise TooManyError("too many searches at once: try again in a moment")
         future: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault((id(search), k), (search, []))[1].append((code, future))
         self._count += 1

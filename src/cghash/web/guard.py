@@ -3,8 +3,8 @@
 1. *Host*: a server on loopback answers only to names of loopback, so that a foreign page cannot reach it through a name
    of its own that suddenly points here (DNS rebinding).
 2. *Token*, where there is one: `Authorization: Bearer …`, or the cookie that `/login` sets; compared in constant time.
-3. *Origin*: a request that changes something must come from this page or from no page at all, and be of a content type
-   that a form of a foreign page cannot send.
+3. *Origin*: what a browser sends for a foreign page is refused; a request that changes something must also be of a
+   content type that a form of a foreign page cannot send.
 4. *Size*: a body that is too large is refused before, or while, it is read.
 
 Answers carry a Content-Security-Policy without inline script, and headers that keep other pages from framing, sniffing
@@ -18,8 +18,9 @@ import hmac
 import json
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
+
+from starlette.requests import cookie_parser
 
 from .metrics import Metrics
 
@@ -56,20 +57,17 @@ class Token:
         self._secret = secret.encode()
         self.cookie = hmac.new(self._secret, b"cookie of the page", hashlib.sha256).hexdigest()
 
-    def fits(self, given: str) -> bool:
+    def fits(self, given: bytes) -> bool:
         """Whether this is the token; takes as long for any wrong one."""
-        return hmac.compare_digest(given.encode(), self._secret)
+        return hmac.compare_digest(given, self._secret)
 
     def admits(self, headers: dict[bytes, bytes]) -> bool:
         """Whether the headers of a request carry the token or its cookie."""
-        kind, _, given = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        if kind.lower() == "bearer" and self.fits(given.strip()):
+        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
+        if kind.lower() == b"bearer" and self.fits(given.strip()):
             return True
-        try:
-            cookies = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
-        except CookieError:
-            return False
-        return COOKIE in cookies and hmac.compare_digest(cookies[COOKIE].value.encode(), self.cookie.encode())
+        cookie = cookie_parser(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE, "")
+        return hmac.compare_digest(cookie.encode(), self.cookie.encode())
 
 
 class Guard:
@@ -97,7 +95,7 @@ class Guard:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
-        began, status = time.perf_counter(), 500
+        began, status = time.perf_counter(), 500  # unless an answer says otherwise
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -106,14 +104,24 @@ class Guard:
                 message["headers"] = [*message.get("headers", ()), *HEADERS]
             await send(message)
 
-        headers = dict(scope["headers"])
-        refusal = self._refusal(scope, headers)
+        try:
+            await self._pass_on(scope, receive, sending)
+        finally:
+            route = scope.get("route")
+            self.metrics.count(getattr(route, "path", "other"), status, time.perf_counter() - began)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._refusal(scope, dict(scope["headers"]))
+        if refusal is None and scope["method"] in _CHANGING:
+            body = await self._body(receive)
+            if body is None:
+                return  # the caller has gone
+            receive = _again(body, receive)
+            refusal = self._too_large(len(body))
         if refusal is not None:
-            await _refuse(scope, sending, *refusal)
+            await _refuse(scope, send, *refusal)
         else:
-            await self.app(scope, self._limited(receive), sending)
-        route = scope.get("route")
-        self.metrics.count(getattr(route, "path", "other"), status, time.perf_counter() - began)
+            await self.app(scope, receive, send)
 
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         """Status and reason, where the request is not let through."""
@@ -123,44 +131,55 @@ class Guard:
         guarded = scope["path"] not in OPEN and not scope["path"].startswith("/static/")
         if self.token is not None and guarded and not self.token.admits(headers):
             return 401, "a token is needed: Authorization: Bearer TOKEN"
-        if scope["method"] in _CHANGING:
-            return _foreign(scope, headers, host) or self._too_large(headers)
-        return self._too_large(headers)
-
-    def _too_large(self, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+        if _foreign(scope, headers, host):
+            return 403, "the request comes from another page"
+        if scope["method"] in _CHANGING and not _of_ours(scope, headers):
+            return 415, "Content-Type must be application/json, or an image for a search by image"
         told = headers.get(b"content-length", b"0")
-        if not told.isdigit() or int(told) > self.most_bytes:
-            return 413, f"a request must be of at most {self.most_bytes} bytes"
-        return None
+        return self._too_large(int(told) if told.isdigit() else 0)
 
-    def _limited(self, receive: Receive) -> Receive:
-        """The body, until it is longer than it may be; then as if the caller had gone."""
-        left = self.most_bytes
+    def _too_large(self, size: int) -> tuple[int, str] | None:
+        return (413, f"a request must be of at most {self.most_bytes} bytes") if size > self.most_bytes else None
 
-        async def receiving() -> Message:
-            nonlocal left
+    async def _body(self, receive: Receive) -> bytes | None:
+        """The body, or as much of it as shows that it is too large; None where the caller goes meanwhile."""
+        body, more = bytearray(), True
+        while more and len(body) <= self.most_bytes:
             message = await receive()
-            if message["type"] == "http.request":
-                left -= len(message.get("body", b""))
-                if left < 0:
-                    return {"type": "http.disconnect"}
-            return message
-
-        return receiving
+            if message["type"] == "http.disconnect":
+                return None
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        return bytes(body)
 
 
-def _foreign(scope: Scope, headers: dict[bytes, bytes], host: str) -> tuple[int, str] | None:
-    """Whether a request that changes something may have been made by a foreign page."""
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Gives a body that was read, and then whatever else comes."""
+    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receiving() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return receiving
+
+
+def _foreign(scope: Scope, headers: dict[bytes, bytes], host: str) -> bool:
+    """Whether a foreign page made the request; following a link from one is allowed."""
+    changes = scope["method"] in _CHANGING
     origin = headers.get(b"origin", b"").decode("latin-1").lower()
-    if origin and origin != f"{scope.get('scheme', 'http')}://{host}":
-        return 403, "the request comes from another page"
-    if headers.get(b"sec-fetch-site", b"none") not in (b"same-origin", b"none"):
-        return 403, "the request comes from another page"
+    if changes and origin and origin != f"{scope.get('scheme', 'http')}://{host}":
+        return True
+    if headers.get(b"sec-fetch-site", b"none") in (b"same-origin", b"none"):
+        return False
+    return changes or headers.get(b"sec-fetch-mode") != b"navigate"
+
+
+def _of_ours(scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    """Whether the content type is one that forms cannot send, or that of the one form there is."""
     kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-    wanted = kind == b"application/json" or kind.startswith(b"image/")
-    if not wanted and not (scope["path"] == "/login" and kind == b"application/x-www-form-urlencoded"):
-        return 415, "Content-Type must be application/json, or an image for a search by image"
-    return None
+    if scope["path"] == "/login":
+        return kind == b"application/x-www-form-urlencoded"
+    return kind == b"application/json" or kind.startswith(b"image/")
 
 
 def _name(host: str) -> str:

@@ -76,13 +76,16 @@ class Service:
     # Models
 
     @property
+    def knows_current(self) -> bool:
+        """Whether `current` asks no database, which may take its time."""
+        return time.monotonic() - self._current[0] <= _FRESH
+
+    @property
     def current(self) -> int | None:
         """The version in use."""
-        seen, version = self._current
-        if time.monotonic() - seen > _FRESH:
-            version = self.records.current
-            self._current = (time.monotonic(), version)
-        return version
+        if not self.knows_current:
+            self._current = (time.monotonic(), self.records.current)
+        return self._current[1]
 
     def use(self, version: int) -> None:
         self.check_version(version)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable
+from typing import cast
 
 import uvicorn
+from fastapi import FastAPI
 
 from ..exceptions import InvalidInputError
 from ..workspace.folder import Workspace
@@ -75,4 +77,16 @@ def serve(
         timeout_graceful_shutdown=5,
         server_header=False,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    _Server(config, cast(FastAPI, app.app)).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """Tells the streams that pages watch to end before it waits for them."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+        super().__init__(config)
+        self.app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.app.state.stopping = True
+        await super().shutdown(sockets)

@@ -70,7 +70,7 @@ async def events(request: Request, number: Number) -> StreamingResponse:
     await run_in_threadpool(_check, service, number)
     state = request.app.state
     if state.streams >= _MOST_STREAMS:
-        raise TooManyError
+        raise TooManyError("too many pages watch jobs at once: try again in a moment")
     return StreamingResponse(
         _stream(request, service, number), media_type="text/event-stream", headers={"cache-control": "no-store"}
     )

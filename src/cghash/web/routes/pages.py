@@ -55,7 +55,7 @@ async def enter(request: Request) -> Response:
     token = cast(Token | None, request.app.state.token)
     body = await request.body()
     fields = parse_qs(body[:_MOST_FORM].decode("utf-8", "replace"))
-    given = fields.get("token", [""])[0].strip()
+    given = fields.get("token", [""])[0].strip().encode()
     if token is None:
         return RedirectResponse("/", 303)
     if not token.fits(given):

@@ -25,8 +25,8 @@ def parameters_of(request: Request, schema: type[Schema]) -> Schema:
     for name, value in parse_qsl(request.scope["query_string"].decode("latin-1")):
         if name in _MANY:
             given.setdefault(_MANY[name], []).append(value)
-        elif name not in _MANY.values():
-            given[name] = value
+        else:  # the field's own name is no parameter's: it must not take the place of the list
+            given[f"?{name}" if name in _MANY.values() else name] = value
     try:
         return schema.model_validate(given, strict=False)
     except ValidationError as error:

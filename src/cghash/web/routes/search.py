@@ -9,7 +9,7 @@ import numpy as np
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from ...exceptions import InvalidInputError
+from ...exceptions import FormatError, InvalidInputError
 from ...workspace.versions import CodeSearch, VectorSearch
 from ..schemas import SearchByRow, SearchOptions, SearchOut, SearchRequest
 from ..service import Service
@@ -46,7 +46,10 @@ async def search(request: Request, asked: SearchRequest) -> Response:
 async def search_by_image(request: Request) -> Response:
     """The nearest items of a picture: JPEG, PNG, BMP, GIF, TIFF, PPM or WEBP."""
     service, asked = service_of(request), parameters_of(request, SearchOptions)
-    vector = await run_in_threadpool(service.workspace.embedder.image, await request.body())
+    try:
+        vector = await run_in_threadpool(service.workspace.embedder.image, await request.body())
+    except FormatError as error:
+        raise InvalidInputError(str(error)) from error
     return answered(await _searched(service, vector, asked))
 
 
@@ -56,7 +59,8 @@ async def _query(service: Service, asked: SearchRequest) -> Any:
         return service.check_row(asked.item)
     if asked.text is not None:
         return await run_in_threadpool(service.workspace.embedder.text, asked.text)
-    vector = np.array(asked.vector, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        vector = np.array(asked.vector, dtype=np.float32)
     if vector.shape != (service.workspace.vectors.shape[1],):
         expected = service.workspace.vectors.shape[1]
         raise InvalidInputError(f"vector must have {expected} numbers, got {len(vector)}")
@@ -89,11 +93,12 @@ async def _searched(service: Service, query: Any, asked: SearchOptions) -> dict[
 
 
 async def _opened(service: Service, asked: SearchOptions) -> tuple[int | str, CodeSearch | VectorSearch]:
-    """The ranking; a version that is not open yet is opened in a thread."""
-    model = service.current if asked.model is None else asked.model
-    if asked.bits is None and service.versions.is_open(model):
-        return service.search_by(model)
-    return await run_in_threadpool(service.search_by, model, asked.bits)
+    """The ranking; where a file or the database must be asked for it, in a thread."""
+    if asked.bits is None and (asked.model is not None or service.knows_current):
+        model = service.current if asked.model is None else asked.model
+        if service.versions.is_open(model):
+            return service.search_by(model)
+    return await run_in_threadpool(service.search_by, asked.model, asked.bits)
 
 
 async def _nearest(
