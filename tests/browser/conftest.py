@@ -32,14 +32,16 @@ ARGUMENTS = [
 class Site:
     """`cghash serve` over a folder, at an address that stays the same when it is stopped and started again."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.port, self.process = folder, _free_port(), None
+    def __init__(self, folder: Path, token: str | None = None) -> None:
+        self.folder, self.token, self.port, self.process = folder, token, _free_port(), None
         self.url = f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
         command = [sys.executable, "-m", "cghash", "serve", str(self.folder), "--port", str(self.port), "--jobs", "1"]
-        threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | threads)
+        surroundings = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        if self.token is not None:
+            surroundings["CGHASH_TOKEN"] = self.token
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=surroundings)
         for line in self.process.stderr:
             if re.search(r"serving .* at http", line):
                 self.get("/healthz")  # answers once the server has come up: the socket listens already

@@ -308,7 +308,7 @@ MILLION = 1_000_000
 
 
 def open_million(open_page):
-    page = open_page("/login")  # any page without a grid: the routes must stand before the first request
+    page = open_page("/understand")  # a page without a grid: the routes must stand before the first request
     asked = []
 
     def items(route):
@@ -343,7 +343,7 @@ def open_million(open_page):
 
 
 def test_a_million_items_scroll_to_the_last_one(open_page):
-    page, asked = open_million(open_page)
+    page, _ = open_million(open_page)
     height = page.evaluate("document.documentElement.scrollHeight")
     assert height < 16_000_000  # what browsers can lay out
     page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
@@ -413,7 +413,7 @@ CHECK_MAP = """async () => {
       const physical = (map.reach * step) / 1000;
       const virtual = map.toVirtual(physical);
       if (virtual < last) wrong.push(`falls at ${physical} of ${real}`);
-      if (Math.abs(map.toPhysical(virtual) - physical) > 1e-3) wrong.push(`not its own inverse at ${physical} of ${real}`);
+      if (Math.abs(map.toPhysical(virtual) - physical) > 1e-3) wrong.push(`no inverse at ${physical} of ${real}`);
       last = virtual;
     }
     if (Math.abs(last - Math.max(0, real - view)) > 1e-3) wrong.push(`${real} ends at ${last}`);
@@ -424,5 +424,5 @@ CHECK_MAP = """async () => {
 
 
 def test_scroll_map_rises_from_the_first_item_to_the_last(open_page):
-    page = open_page("/login")
+    page = open_page("/understand")
     assert page.evaluate(CHECK_MAP) == []

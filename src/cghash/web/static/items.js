@@ -41,7 +41,7 @@ export function face(item, size = 160, alt = "") {
 }
 
 /** What stands below a face: the title of a text is how it begins, which the face shows already. */
-const caption = (item) => (item.text && !item.image ? item.id : item.title);
+export const caption = (item) => (item.text && !item.image ? item.id : item.title);
 
 /** Face and caption, as the content of a link or a button; a bare item's face is its title. */
 export const faceAndCaption = (item, size = 160) =>

@@ -47,9 +47,9 @@ async function drawChanges(host, version, against) {
 }
 
 function change({ item, before, after, overlap }) {
-  const rows = (items) => new Set(items.map((one) => one.row));
-  const [old, fresh] = [rows(before), rows(after)];
-  const line = (word, items, known) => el("div", { class: "before-after" }, el("span", {}, word), faces(items, 96, (one) => (known.has(one.row) ? null : `only ${word}`)));
+  const known = new Set(before.map((one) => one.row));
+  const line = (word, strip) => el("div", { class: "before-after" }, el("span", {}, word), strip);
   return el("div", { class: "change", role: "group", "aria-label": `${item.title}: ${percent(overlap)} of its nearest stayed` },
-    el("a", { href: address(item) }, faceAndCaption(item, 96)), line("before", before, fresh), line("after", after, old));
+    el("a", { href: address(item) }, faceAndCaption(item, 96)),
+    line("before", faces(before)), line("after", faces(after, 96, (one) => (known.has(one.row) ? null : "new here"))));
 }

@@ -5,7 +5,7 @@ import { imageOf, setUpAsking } from "./asking.js";
 import { announce, byId, count, el, noProblem, problem, several, toast } from "./dom.js";
 import { Filters } from "./filters.js";
 import { VirtualGrid } from "./grid.js";
-import { address, face, faceAndCaption, learnRanges } from "./items.js";
+import { address, caption, face, faceAndCaption, learnRanges } from "./items.js";
 import { ItemPages } from "./pages.js";
 import { drawColumns, modelName } from "./results.js";
 import { readState, writeState } from "./state.js";
@@ -195,7 +195,7 @@ function drawQuery(item, words) {
   if (item) {
     const facts = Object.entries(item.attributes).map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, String(value ?? "–"))));
     const look = item.text ? el("div", { class: "whole", tabindex: "0", role: "group", "aria-label": "Text" }, item.text) : face(item, 320, item.title);
-    host.replaceChildren(look, el("div", { class: "about" }, el("h2", {}, item.title), el("dl", { class: "facts" }, facts)));
+    host.replaceChildren(look, el("div", { class: "about" }, el("h2", {}, caption(item)), el("dl", { class: "facts" }, facts)));
     return;
   }
   const picture = state.query.image ? el("span", { class: "face" }, previewOf(state.query.image)) : null;

@@ -109,9 +109,9 @@ function drawSummary(summary) {
 async function start() {
   try {
     const [workspace, summary] = await Promise.all([get("/api/workspace"), get("/api/answers/summary")]);
-    const { title, kind, items, dimension, created = "" } = workspace;
+    const { title, kind, items, dimension, key = "" } = workspace;
     learnRanges(workspace.attributes);
-    outbox = new Outbox([title, kind, items, dimension, created].join("|"), {
+    outbox = new Outbox([title, kind, items, dimension, key].join("|"), {
       changed: () => outbox && drawSent(),
       told: drawSummary,
       refused: (error) => toast(`An answer was refused: ${error.message}`),
