@@ -83,3 +83,46 @@ def open_api():
                 yield client
 
     return opened
+
+
+@pytest.fixture(scope="session")
+def start_server(tmp_path_factory):
+    """Starts `cghash serve` in a process of its own: `with start_server(folder, "--token", …) as server`.
+
+    `server.url` is where it listens, `server.log` the file of what it said; it is stopped at the end.
+    """
+    import re
+    import subprocess
+    import sys
+    import time
+    from contextlib import contextmanager
+
+    def address(server):
+        last = time.monotonic() + 60
+        while server.poll() is None and time.monotonic() < last:
+            found = re.search(r"at (http://\S+)", server.log.read_text())
+            if found:
+                return found.group(1)
+            time.sleep(0.05)
+        raise AssertionError(f"the server did not start: {server.log.read_text()}")
+
+    @contextmanager
+    def started(folder, *options, **environment):
+        log = tmp_path_factory.mktemp("server") / "log"
+        command = [sys.executable, "-m", "cghash", "serve", str(folder), "--port", "0", "--jobs", "1", *options]
+        settings = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **environment}
+        with open(log, "wb") as said:
+            server = subprocess.Popen(command, stdout=said, stderr=said, env=os.environ | settings)
+        server.log = log
+        try:
+            server.url = address(server)
+            yield server
+        finally:
+            server.terminate()
+            try:
+                server.wait(20)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+
+    return started

@@ -45,7 +45,11 @@ def open_picture(picture: Picture, *, name: str = "picture") -> Image:
     name : how messages call bytes
     """
     _, ops = _pillow()
-    upright: Image = ops.exif_transpose(_decoded(picture, name))
+    image: Image = _decoded(picture, name)
+    try:
+        upright: Image = ops.exif_transpose(image)
+    except Exception:  # what the camera says is damaged, and raises anything: the picture stays as it lies
+        return image
     return upright
 
 
