@@ -98,7 +98,7 @@ def start_server(tmp_path_factory):
     from contextlib import contextmanager
 
     def address(server):
-        last = time.monotonic() + 60
+        last = time.monotonic() + 180  # on a busy machine
         while server.poll() is None and time.monotonic() < last:
             found = re.search(r"at (http://\S+)", server.log.read_text())
             if found:

@@ -5,6 +5,7 @@ CGHashError
 ├── NothingToLearnError (ValueError)   the supervision holds no comparison that any function could satisfy
 ├── FormatError (ValueError)           a file is truncated, altered, foreign or of an unknown version
 ├── InUseError (OSError)               another writer has the file
+├── ServerError (OSError)              a server of ours refused, failed or could not be reached
 ├── MissingDataError (FileNotFoundError)   a data set is not here, and could not be fetched
 └── MissingDependencyError (ImportError)   an optional package is needed
 
@@ -34,6 +35,10 @@ class FormatError(CGHashError, ValueError):
 
 class InUseError(CGHashError, OSError):
     """Another writer has the file."""
+
+
+class ServerError(CGHashError, OSError):
+    """A server refused a token, failed, or could not be reached."""
 
 
 class MissingDataError(CGHashError, FileNotFoundError):
