@@ -1,6 +1,6 @@
 """A server over a workspace of digits, and a browser that looks at it.
 
-Each module of tests has a server process of its own, so that what one teaches does not show in another.
+Modules that teach or learn have a server of their own, so that what one teaches does not show in another.
 """
 
 from __future__ import annotations
@@ -85,14 +85,27 @@ def digits_workspace(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def site(digits_workspace, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site") / "digits"
-    shutil.copytree(digits_workspace, folder)
-    running = Site(folder)
-    running.start()
-    yield running
-    running.stop()
+@pytest.fixture(scope="session")
+def serve(digits_workspace, tmp_path_factory):
+    """serve(token) → a server over a copy of the digits, stopped at the end."""
+    started = []
+
+    def serve_one(token: str | None = None) -> Site:
+        folder = tmp_path_factory.mktemp("site") / "digits"
+        shutil.copytree(digits_workspace, folder)
+        started.append(Site(folder, token))
+        started[-1].start()
+        return started[-1]
+
+    yield serve_one
+    for running in started:
+        running.stop()
+
+
+@pytest.fixture(scope="session")
+def site(serve) -> Site:
+    """For tests that leave it as it was; those that teach or learn have one of their own."""
+    return serve()
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
-from .conftest import DESKTOP, PHONE, Site
+from .conftest import DESKTOP, PHONE
 
 pytestmark = pytest.mark.slow
 
@@ -75,17 +73,8 @@ def test_first_link_skips_to_the_content(open_page):
     assert page.evaluate("document.activeElement.id") == "main"
 
 
-@pytest.fixture(scope="module")
-def guarded(digits_workspace, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("guarded") / "digits"
-    shutil.copytree(digits_workspace, folder)
-    site = Site(folder, TOKEN)
-    site.start()
-    yield site
-    site.stop()
-
-
-def test_a_server_with_a_token_asks_for_it_once(open_page, guarded):
+def test_a_server_with_a_token_asks_for_it_once(open_page, serve):
+    guarded = serve(TOKEN)
     page = open_page("/teach", PHONE, "dark", base=guarded)
     assert page.url == f"{guarded.url}/login"
     assert violations(page) == []

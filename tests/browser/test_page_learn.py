@@ -9,6 +9,11 @@ from sklearn.datasets import load_digits
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(scope="module")
+def site(serve):
+    return serve()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _taught(site):
     """Answers by the digits themselves: 80 to learn from, 20 to test with."""

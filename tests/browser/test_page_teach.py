@@ -9,6 +9,11 @@ from .conftest import PHONE
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(scope="module")
+def site(serve):
+    return serve()
+
+
 def answers(site):
     """Answers that count, the newest first."""
     return [one for one in site.get("/api/answers?count=1000")["answers"] if not one["undone"]]

@@ -32,8 +32,8 @@ async function ask(path, options) {
   }
   if (response.status === 401) location.assign("/login");
   const body = await response.json().catch(() => null);
-  if (!response.ok) throw new ApiError(sentence(body?.error ?? `the server answered ${response.status}`), response.status);
-  return body;
+  if (response.ok) return body;
+  throw new ApiError(sentence(body?.error ?? `the server answered ${response.status}`), response.status);
 }
 
 const json = (method, body, options) =>

@@ -1,23 +1,25 @@
 // Which bits differ, on demand: a small card beside the button that asked for it.
 
-import { byId, el, several } from "./dom.js";
+import { button, byId, el, several } from "./dom.js";
 
 const MARGIN = 8;
 
 export function bitsButton(result, total) {
+  const show = (event) => showBits(event.currentTarget, result, total);
   const words = several(result.differing, "bit differs", "bits differ");
-  return el("button", { type: "button", class: "quiet differ", "aria-haspopup": "dialog",
-    on: { click: (event) => showBits(event.currentTarget, result, total) } }, words);
+  return button(show, { class: "quiet differ", "aria-haspopup": "dialog" }, words);
 }
 
-function showBits(button, { bits }, total) {
+function showBits(opener, { bits }, total) {
   const card = byId("bits-card");
   const differing = new Set(bits);
-  const cells = Array.from({ length: total }, (_, bit) => el("span", { class: differing.has(bit) ? "differs" : "" , title: `bit ${bit}` }));
-  const words = bits.length ? `${several(bits.length, "bit")} of ${total}: ${bits.join(", ")}` : `None of ${total}: the codes are the same.`;
+  const cell = (bit) => el("span", { class: differing.has(bit) ? "differs" : null, title: `bit ${bit}` });
+  const cells = Array.from({ length: total }, (_, bit) => cell(bit));
+  const named = `${several(bits.length, "bit")} of ${total}: ${bits.join(", ")}`;
+  const words = bits.length ? named : `None of ${total}: the codes are the same.`;
   card.replaceChildren(el("p", {}, words), el("div", { class: "code", "aria-hidden": "true" }, cells));
   card.showPopover();
-  place(card, button.getBoundingClientRect());
+  place(card, opener.getBoundingClientRect());
   card.tabIndex = -1;
   card.focus();
 }

@@ -21,18 +21,19 @@ const finite = (value) => value !== null && Number.isFinite(value);
 
 /** series: [{name, x: [..], y: [..]}]; label: what the chart shows, in words; from: the least of the y axis. */
 export function lineChart({ series, label, xLabel, from = null, to = null, xFrom = null, xTo = null }) {
-  const points = series.map(({ x, y }) => x.map((at, i) => [at, y[i]]).filter(([at, value]) => finite(at) && finite(value)));
+  const points = series.map(({ x, y }) => x.map((at, i) => [at, y[i]]).filter((pair) => pair.every(finite)));
   const xs = points.flat().map(([at]) => at);
   const ys = points.flat().map(([, value]) => value);
   const x = scale(xFrom ?? Math.min(...xs), xTo ?? Math.max(...xs), EDGE.left, WIDTH - EDGE.right);
   const y = scale(from ?? Math.min(...ys), to ?? Math.max(...ys), HEIGHT - EDGE.bottom, EDGE.top);
-  const path = (line) => line.map(([at, value], i) => `${i ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+  const path = (line) => `M${line.map(([at, value]) => `${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("L")}`;
   const drawing = svg("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
     ticks(...y.domain, 4).map((value) => horizontal(y(value), figure(value))),
-    ticks(...x.domain, 6).map((value) => svg("text", { x: x(value), y: HEIGHT - EDGE.bottom + 16, "text-anchor": "middle" }, figure(value))),
-    svg("text", { x: (EDGE.left + WIDTH - EDGE.right) / 2, y: HEIGHT - 3, "text-anchor": "middle" }, xLabel),
+    ticks(...x.domain, 6).map((value) => centred(x(value), HEIGHT - EDGE.bottom + 16, figure(value))),
+    centred((EDGE.left + WIDTH - EDGE.right) / 2, HEIGHT - 3, xLabel),
     points.map((line, i) => svg("path", { class: CLASSES[i], d: path(line) })));
-  return el("figure", {}, el("figcaption", {}, series.map(({ name }, i) => key(name, CLASSES[i]))), drawing, table(series, xLabel, label));
+  const keys = series.map(({ name }, i) => key(name, CLASSES[i]));
+  return el("figure", {}, el("figcaption", {}, keys), drawing, table(series, xLabel, label));
 }
 
 function scale(least, most, low, high) {
@@ -41,6 +42,8 @@ function scale(least, most, low, high) {
   place.domain = [least, least + spread];
   return place;
 }
+
+const centred = (x, y, words) => svg("text", { x, y, "text-anchor": "middle" }, words);
 
 const horizontal = (y, words) => svg("g", {},
   svg("path", { class: "axis", d: `M${EDGE.left} ${y}H${WIDTH - EDGE.right}` }),
@@ -53,7 +56,10 @@ function table(series, xLabel, label) {
   const [{ x }] = series;
   const every = Math.max(1, Math.ceil(x.length / ROWS));
   const rows = x.map((_, i) => i).filter((i) => i % every === 0 || i === x.length - 1);
-  return el("details", {}, el("summary", {}, "The numbers"), el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": label },
-    el("table", {}, el("thead", {}, el("tr", {}, [xLabel, ...series.map((one) => one.name)].map((word) => el("th", { scope: "col" }, word)))),
-      el("tbody", {}, rows.map((i) => el("tr", {}, el("th", { scope: "row" }, figure(x[i])), series.map((one) => el("td", {}, figure(one.y[i])))))))));
+  const head = [xLabel, ...series.map(({ name }) => name)].map((word) => el("th", { scope: "col" }, word));
+  const line = (i) => [el("th", { scope: "row" }, figure(x[i])), series.map(({ y }) => el("td", {}, figure(y[i])))];
+  const body = rows.map((i) => el("tr", {}, line(i).flat()));
+  return el("details", {}, el("summary", {}, "The numbers"),
+    el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": label },
+      el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body))));
 }

@@ -3,7 +3,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 /** Children that are there: those left out by a condition are null or false. */
-const present = (children) => children.flat().filter((child) => child !== null && child !== undefined && child !== false);
+const present = (children) => children.flat().filter((child) => child !== false && (child ?? null) !== null);
 
 function dress(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -20,20 +20,28 @@ function dress(element, attributes, children) {
 
 /** An element: attributes by name, `on` its listeners, `css` its custom properties, children as nodes or text. */
 export const el = (tag, attributes = {}, ...children) => dress(document.createElement(tag), attributes, children);
-export const svg = (tag, attributes = {}, ...children) => dress(document.createElementNS(SVG, tag), attributes, children);
-export const icon = (name) => svg("svg", { class: "icon", "aria-hidden": "true" }, svg("use", { href: `#icon-${name}` }));
+export const svg = (tag, attributes = {}, ...children) =>
+  dress(document.createElementNS(SVG, tag), attributes, children);
+export const icon = (name) =>
+  svg("svg", { class: "icon", "aria-hidden": "true" }, svg("use", { href: `#icon-${name}` }));
+/** A bar, `share` of it full. */
+export const track = (share) =>
+  el("span", { class: "track", "aria-hidden": "true", css: { "--share": share.toFixed(3) } });
+/** A button: run(event) is called when it is pressed. */
+export const button = (run, attributes, ...children) =>
+  el("button", { type: "button", on: { click: run }, ...attributes }, ...children);
 /** These and nothing else in `host`. */
 export const put = (host, ...children) => host.replaceChildren(...present(children));
 export const byId = (id) => document.getElementById(id);
 
 export const count = (number) => number.toLocaleString("en-GB");
 export const several = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
-export const percent = (share) => (share === null || share === undefined ? "–" : `${Math.round(share * 100)} %`);
+export const percent = (share) => ((share ?? null) === null ? "–" : `${Math.round(share * 100)} %`);
 export const figure = (number, digits = 3) =>
-  number === null || number === undefined ? "–" : Number(number.toPrecision(digits)).toLocaleString("en-GB", { maximumSignificantDigits: digits });
+  (number ?? null) === null ? "–" : number.toLocaleString("en-GB", { maximumSignificantDigits: digits });
 
 export function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "–";
+  if ((seconds ?? null) === null) return "–";
   if (seconds < 90) return `${Math.round(seconds)} s`;
   return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
 }
@@ -54,8 +62,12 @@ export function announce(words) {
 export function toast(words, action = null, seconds = 8) {
   const close = () => box.remove();
   const box = el("div", { class: "toast" }, el("span", { role: "status" }, words));
-  if (action) box.append(el("button", { type: "button", on: { click: () => { close(); action.run(); } } }, action.word));
-  box.append(el("button", { type: "button", class: "quiet round", "aria-label": "Close", on: { click: close } }, icon("close")));
+  const act = () => {
+    close();
+    action.run();
+  };
+  if (action) box.append(button(act, {}, action.word));
+  box.append(button(close, { class: "quiet round", "aria-label": "Close" }, icon("close")));
   byId("toasts").replaceChildren(box);
   setTimeout(close, seconds * 1000);
 }
@@ -63,9 +75,8 @@ export function toast(words, action = null, seconds = 8) {
 /** One sentence in place of the content, with a way on: `ways` are [word, address or function]. */
 export function problem(words, ways = [["Try again", () => location.reload()]]) {
   const box = byId("problem");
-  const links = ways.map(([word, way]) => (typeof way === "string"
-    ? el("a", { class: "button", href: way }, word)
-    : el("button", { type: "button", on: { click: way } }, word)));
+  const links = ways.map(([word, way]) =>
+    (typeof way === "string" ? el("a", { class: "button", href: way }, word) : button(way, {}, word)));
   box.replaceChildren(el("p", {}, words), el("p", { class: "ways" }, links));
   box.hidden = false;
 }

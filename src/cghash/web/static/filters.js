@@ -1,6 +1,6 @@
 // Filters by attribute: a panel to choose them, chips to see and remove them.
 
-import { byId, el, figure, icon } from "./dom.js";
+import { button, byId, el, figure, icon } from "./dom.js";
 
 const SIGNS = ["<=", ">=", "=", "~"];
 const WORDS = { "=": "is", ">=": "at least", "<=": "at most", "~": "contains" };
@@ -57,12 +57,10 @@ export class Filters {
       const { name, sign, value } = parse(filter, this.attributes) ?? { name: filter, sign: "", value: "" };
       const words = `${name} ${WORDS[sign] ?? ""} ${value}`.trim();
       const remove = () => this.changed(this.filters.filter((one) => one !== filter));
-      return el("li", {}, el("button", { type: "button", class: "chip", on: { click: remove } },
-        words, icon("close"), el("span", { class: "unseen" }, ", remove")));
+      const hint = el("span", { class: "unseen" }, ", remove");
+      return el("li", {}, button(remove, { class: "chip" }, words, icon("close"), hint));
     });
-    if (chips.length > 1) {
-      chips.push(el("li", {}, el("button", { type: "button", class: "quiet", on: { click: () => this.changed([]) } }, "Remove all")));
-    }
+    if (chips.length > 1) chips.push(el("li", {}, button(() => this.changed([]), { class: "quiet" }, "Remove all")));
     byId("chips").replaceChildren(...chips);
   }
 }
@@ -74,10 +72,11 @@ function control({ name, kind, values, least, most }) {
       el("select", { "data-name": name, "data-sign": "=" }, el("option", { value: "" }, "any"), options));
   }
   if (kind === "text") {
-    return el("label", { class: "field" }, el("span", {}, `${name} contains`), el("input", { type: "text", "data-name": name, "data-sign": "~" }));
+    return el("label", { class: "field" }, el("span", {}, `${name} contains`),
+      el("input", { type: "text", "data-name": name, "data-sign": "~" }));
   }
   const bound = (sign, words, value) => el("input", { type: "number", step: "any", "data-name": name, "data-sign": sign,
     "aria-label": `${name}, ${words}`, placeholder: value === null ? words : figure(value, 4) });
-  return el("fieldset", { class: "field" }, el("legend", {}, name),
-    el("span", { class: "range" }, bound(">=", "at least", least), el("span", { class: "soft" }, "to"), bound("<=", "at most", most)));
+  const bounds = [bound(">=", "at least", least), el("span", { class: "soft" }, "to"), bound("<=", "at most", most)];
+  return el("fieldset", { class: "field" }, el("legend", {}, name), el("span", { class: "range" }, bounds));
 }

@@ -64,7 +64,8 @@ export class VirtualGrid {
     this.rows = Math.ceil(this.total / this.columns);
     this.map.resize(Math.max(1, this.rows * this.rowHeight - gap), innerHeight);
     this.host.style.height = `${this.map.height}px`;
-    if (changed && kept) this.goTo(Math.floor(kept / columns) * this.rowHeight); // the same items after a turn of the phone
+    // after a turn of the phone the same items are there
+    if (changed && kept) this.goTo(Math.floor(kept / columns) * this.rowHeight);
     else this.draw();
   }
 
@@ -158,7 +159,8 @@ export class VirtualGrid {
   make(index) {
     const link = el("a", { tabindex: index === this.active ? "0" : "-1" });
     this.fill(link, index);
-    return el("li", { class: "cell", "data-index": index, "aria-setsize": this.total, "aria-posinset": index + 1 }, link);
+    const place = { "data-index": index, "aria-setsize": this.total, "aria-posinset": index + 1 };
+    return el("li", { class: "cell", ...place }, link);
   }
 
   /** Draw these again: their data has come. */
@@ -190,8 +192,8 @@ export class VirtualGrid {
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const screen = Math.max(1, Math.floor(innerHeight / this.rowHeight) - 1) * this.columns;
-    const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -this.columns, ArrowDown: this.columns, PageUp: -screen, PageDown: screen,
-      Home: -this.total, End: this.total };
+    const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -this.columns, ArrowDown: this.columns,
+      PageUp: -screen, PageDown: screen, Home: -this.total, End: this.total };
     if (!(event.key in steps)) return;
     event.preventDefault();
     this.focus(Math.min(this.total - 1, Math.max(0, this.active + steps[event.key])));

@@ -2,11 +2,14 @@
 
 import { el, icon } from "./dom.js";
 
+const STRIP = 24; // numbers of an item that its strip shows
+
 let ranges = new Map();
 
 /** The least and most of each number, so that strips of different items can be compared. */
 export function learnRanges(attributes) {
-  ranges = new Map(attributes.filter((one) => one.kind === "number" && one.most > one.least).map((one) => [one.name, one]));
+  const numbers = attributes.filter(({ kind, least, most }) => kind === "number" && most > least);
+  ranges = new Map(numbers.map((attribute) => [attribute.name, attribute]));
 }
 
 /** Images of a few pixels (digits) are enlarged with sharp edges. */
@@ -22,11 +25,12 @@ function picture(item, size, alt) {
 }
 
 function strip(item) {
-  const cells = [...ranges].filter(([name]) => typeof item.attributes[name] === "number").map(([name, { least, most }]) => {
+  const known = [...ranges.values()].filter(({ name }) => typeof item.attributes[name] === "number");
+  const cells = known.slice(0, STRIP).map(({ name, least, most }) => {
     const share = (item.attributes[name] - least) / (most - least);
-    return el("span", { css: { "--share": Math.min(1, Math.max(0, share)).toFixed(3) }, title: `${name}: ${item.attributes[name]}` });
+    return el("span", { css: { "--share": share.toFixed(3) }, title: `${name}: ${item.attributes[name]}` });
   });
-  return el("span", { class: "strip", "aria-hidden": "true" }, cells.slice(0, 24));
+  return el("span", { class: "strip", "aria-hidden": "true" }, cells);
 }
 
 /** Lists carry the first 200 characters of a text. */
@@ -52,6 +56,8 @@ export const address = (item) => `/?item=${item.row}`;
 /** A row of small items, each a link to its neighbours; mark(item) says in words what is special about one, or null. */
 export const faces = (items, size = 96, mark = () => null) => el("ul", { class: "faces" }, items.map((item) => {
   const words = mark(item);
-  return el("li", {}, el("a", { href: address(item), title: words ? `${item.title}, ${words}` : item.title, class: words ? "marked" : null },
-    face(item, size, item.title), words ? [icon("only"), el("span", { class: "unseen" }, `, ${words}`)] : null));
+  const title = words ? `${item.title}, ${words}` : item.title;
+  const sign = words ? [icon("only"), el("span", { class: "unseen" }, `, ${words}`)] : null;
+  const marked = { class: words ? "marked" : null };
+  return el("li", {}, el("a", { href: address(item), title, ...marked }, face(item, size, item.title), sign));
 }));

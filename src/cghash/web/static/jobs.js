@@ -3,12 +3,10 @@
 const AGAIN = 2000;
 export const GOING = ["queued", "running", "cancelling"];
 
-/** Calls changed(job) with every event until the job has ended, lost() when the connection breaks. Returns what stops it. */
+/** Calls changed(job) with every event until the job has ended, and lost() when the connection breaks. */
 export function follow(id, { changed, lost }) {
-  let source;
-  let timer;
   const connect = () => {
-    source = new EventSource(`/api/jobs/${id}/events`);
+    const source = new EventSource(`/api/jobs/${id}/events`);
     source.onmessage = (event) => {
       const job = JSON.parse(event.data);
       if (!GOING.includes(job.state)) source.close();
@@ -16,14 +14,10 @@ export function follow(id, { changed, lost }) {
     };
     source.onerror = () => {
       lost();
-      if (source.readyState === EventSource.CLOSED) timer = setTimeout(connect, AGAIN); // refused: the browser gives up, we do not
+      if (source.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN); // the browser gave up; we do not
     };
   };
   connect();
-  return () => {
-    clearTimeout(timer);
-    source.close();
-  };
 }
 
 /** What a job told of its objective, bit by bit; kept for a reload in the middle. */

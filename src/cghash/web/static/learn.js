@@ -2,7 +2,8 @@
 
 import { get, post } from "./api.js";
 import { lineChart } from "./charts.js";
-import { announce, byId, count, duration, figure, noProblem, numbers, percent, problem, several, toast } from "./dom.js";
+import { announce, byId, count, duration, figure, noProblem, numbers, percent, problem, several, toast }
+  from "./dom.js";
 import { learnRanges } from "./items.js";
 import { follow, GOING, Progress } from "./jobs.js";
 import { drawReport } from "./report.js";
@@ -14,17 +15,21 @@ let saidBit = 0; // the last bit that was read out
 
 // ---- before
 
+const NONE = "No answers yet: a model can be learned from the vectors alone. "
+  + "It gets better with every answer on the teach page.";
+
 function drawStart({ answers, test, since_model: sinceModel }) {
   const taught = answers - test;
   const kept = test ? ` ${count(test)} more kept apart as the test.` : "";
   byId("learn-from").textContent = taught
     ? `${several(taught, "answer")} to learn from, ${count(sinceModel)} of them new since the version in use.${kept}`
-    : "No answers yet: a model can be learned from the vectors alone, and it gets better with every answer on the teach page.";
+    : NONE;
 }
 
 function wanted() {
   const words = byId("C").value.trim().replace(",", ".");
-  return { bits: Number(byId("bits").value), hash_function: byId("hash-function").value, C: words === "" ? null : Number(words) };
+  const C = words === "" ? null : Number(words);
+  return { bits: Number(byId("bits").value), hash_function: byId("hash-function").value, C };
 }
 
 async function learn(event) {
@@ -76,8 +81,8 @@ function drawJob({ state, progress: now }) {
   byId("running-stage").textContent = bit ? `${words}: bit ${bit} of ${bits}` : words;
   if (bits) byId("progress").value = bit / bits;
   else byId("progress").removeAttribute("value");
-  numbers(byId("running-numbers"), [["objective", figure(objective)], ["gap to the bound", percent(gap)], ["of triplets satisfied", percent(satisfied)],
-    ["so far", duration(seconds)], ["left, about", duration(left)]]);
+  numbers(byId("running-numbers"), [["objective", figure(objective)], ["gap to the bound", percent(gap)],
+    ["of triplets satisfied", percent(satisfied)], ["so far", duration(seconds)], ["left, about", duration(left)]]);
   progress.add({ bit, objective });
   drawProgress();
   sayNow(bit, bits, left);
@@ -86,8 +91,9 @@ function drawJob({ state, progress: now }) {
 function drawProgress() {
   const { points } = progress;
   if (points.length < 2) return;
-  byId("running-chart").replaceChildren(lineChart({ series: [{ name: "objective", x: points.map(([bit]) => bit), y: points.map(([, value]) => value) }],
-    label: "The objective, bit by bit", xLabel: "bits", from: 0 }));
+  const objective = { name: "objective", x: points.map(([bit]) => bit), y: points.map(([, value]) => value) };
+  byId("running-chart").replaceChildren(
+    lineChart({ series: [objective], label: "The objective, bit by bit", xLabel: "bits", from: 0 }));
 }
 
 /** A screen reader hears every quarter, not every bit. */
@@ -118,24 +124,27 @@ async function ended(job) {
     byId("report").focus();
     return;
   }
-  const words = job.state === "cancelled" ? "Cancelled: no version was made." : `Learning failed: ${job.message || "no reason was given"}`;
+  const failed = `Learning failed: ${job.message || "no reason was given"}`;
+  const words = job.state === "cancelled" ? "Cancelled: no version was made." : failed;
   toast(words, null, 20);
   announce(words);
 }
 
 // ---- after
 
-/** What a version is compared with: the one it was reported against, the one in use, or the one before; the vectors, of the first. */
+/** What a version is compared with: the one of its report, the one in use, the one before; the first, the vectors. */
 function opponent(version) {
   const numbered = models.models.map((model) => model.version);
-  const candidates = [version.report?.against, models.current, Math.max(0, ...numbered.filter((one) => one < version.version))];
+  const before = Math.max(0, ...numbered.filter((one) => one < version.version));
+  const candidates = [version.report?.against, models.current, before];
   return candidates.find((one) => one && one !== version.version && numbered.includes(one)) ?? "vectors";
 }
 
 function show(number, against = null) {
   const version = models.models.find((model) => model.version === number);
   if (!version) return;
-  drawReport(byId("report"), { version, against: against ?? opponent(version), current: models.current, use: (chosen) => use(chosen, number) });
+  const about = { version, against: against ?? opponent(version), current: models.current };
+  drawReport(byId("report"), { ...about, use: (chosen) => use(chosen, number) });
 }
 
 async function use(chosen, shown = null) {
@@ -144,7 +153,8 @@ async function use(chosen, shown = null) {
     await post("/api/models/current", { version: chosen });
     await reload();
     if (shown) show(shown, shown === chosen ? before : null);
-    toast(`Version ${chosen} is in use.`, before && before !== chosen ? { word: "Undo", run: () => use(before, shown) } : null);
+    const back = before && before !== chosen ? { word: "Undo", run: () => use(before, shown) } : null;
+    toast(`Version ${chosen} is in use.`, back);
   } catch (error) {
     toast(error.message);
   }

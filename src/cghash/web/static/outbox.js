@@ -9,7 +9,7 @@ const NEVER_TAKEN = (status) => status >= 400 && status < 500 && ![401, 408, 429
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 export class Outbox {
-  /** changed() is called with every change; told(summary) with every acknowledgement, refused(error) when there can be none. */
+  /** changed() is called with every change, told(summary) with each acknowledgement, refused(error) in place of one. */
   constructor(workspace, { changed, told, refused }) {
     Object.assign(this, { changed, told, refused });
     this.prefix = `cghash.outbox|${workspace}|`;
@@ -20,7 +20,7 @@ export class Outbox {
     this.send();
   }
 
-  /** What an earlier visit could not send; every step has its own entry, so that two tabs do not overwrite each other. */
+  /** What an earlier visit could not send; every step has an entry of its own: two tabs do not overwrite each other. */
   left() {
     try {
       const names = Object.keys(localStorage).filter((name) => name.startsWith(this.prefix)).sort();

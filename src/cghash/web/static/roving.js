@@ -38,8 +38,8 @@ function next(cells, from, key) {
 
 /** The cell of the next row whose middle is nearest. */
 function beyond(cells, from, direction) {
-  const middle = (cell) => cell.offsetLeft + cell.offsetWidth / 2;
+  const away = (cell) => Math.abs(cell.offsetLeft + (cell.offsetWidth - from.offsetWidth) / 2 - from.offsetLeft);
   const row = cells.find((cell) => direction * (cell.offsetTop - from.offsetTop) > 0)?.offsetTop;
   const candidates = cells.filter((cell) => cell.offsetTop === row);
-  return candidates.sort((one, other) => Math.abs(middle(one) - middle(from)) - Math.abs(middle(other) - middle(from)))[0];
+  return candidates.sort((one, other) => away(one) - away(other))[0];
 }

@@ -44,8 +44,8 @@ function draw() {
 }
 
 function candidate(button, item, side, arrow) {
-  const hint = el("span", { class: "hint" }, el("kbd", { "aria-hidden": "true" }, arrow), el("span", {}, `The ${side} one`));
-  button.replaceChildren(...faceAndCaption(item, SIZE), hint);
+  const key = el("kbd", { "aria-hidden": "true" }, arrow);
+  button.replaceChildren(...faceAndCaption(item, SIZE), el("span", { class: "hint" }, key, `The ${side} one`));
 }
 
 function restart(element) {
@@ -60,7 +60,8 @@ function answer(choice) {
   const key = question.again ? newKey() : question.key;
   const { anchor, left, right, source } = question;
   given.push({ question, key });
-  outbox.add({ key, anchor: anchor.row, left: left.row, right: right.row, choice, source, seconds: (performance.now() - since) / 1000 });
+  const rows = { anchor: anchor.row, left: left.row, right: right.row };
+  outbox.add({ key, ...rows, choice, source, seconds: (performance.now() - since) / 1000 });
   byId("undo").disabled = false;
   ask();
 }
@@ -76,7 +77,13 @@ function undo() {
   ask();
 }
 
-const KEYS = { ArrowLeft: () => answer("left"), ArrowRight: () => answer("right"), ArrowDown: () => answer("unsure"), z: undo, Z: undo };
+const KEYS = {
+  ArrowLeft: () => answer("left"),
+  ArrowRight: () => answer("right"),
+  ArrowDown: () => answer("unsure"),
+  z: undo,
+  Z: undo,
+};
 
 function pressed(event) {
   if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || !(event.key in KEYS)) return;
@@ -87,22 +94,27 @@ function pressed(event) {
 
 // ---- so far
 
+const UNTESTED = "Some questions are kept apart as an honest test. "
+  + "Once you have answered a few of them, this says how often the model agrees with you.";
+
 function drawSent() {
-  const words = outbox.waiting === 0 ? "All saved" : `${outbox.waiting} to send`;
-  byId("sent").classList.toggle("saved", outbox.waiting === 0);
-  byId("sent").replaceChildren(icon(outbox.waiting === 0 ? "check" : "wait"), outbox.lost ? `${words}: the server does not answer, trying again` : words);
+  const saved = outbox.waiting === 0;
+  const words = saved ? "All saved" : `${outbox.waiting} to send`;
+  const trouble = outbox.lost ? ": the server does not answer, trying again" : "";
+  byId("sent").classList.toggle("saved", saved);
+  byId("sent").replaceChildren(icon(saved ? "check" : "wait"), `${words}${trouble}`);
 }
 
 function drawSummary(summary) {
   const { answers, unsure, test, since_model: sinceModel, agreement, contradictions } = summary;
-  numbers(byId("counts"), [["answers", count(answers)], ["could not tell", count(unsure)], ["kept apart as a test", count(test)],
-    ["since the last model", count(sinceModel)]]);
-  byId("agreement").textContent = agreement.test.share === null
-    ? "Some questions are kept apart as an honest test. Once you have answered a few of them, this says how often the model agrees with you."
-    : `The model in use agrees with you on ${percent(agreement.test.share)} of ${several(agreement.test.count, "answer")} that it never learns from.`;
+  numbers(byId("counts"), [["answers", count(answers)], ["could not tell", count(unsure)],
+    ["kept apart as a test", count(test)], ["since the last model", count(sinceModel)]]);
+  const { share, count: tested } = agreement.test;
+  byId("agreement").textContent = share === null ? UNTESTED
+    : `The model agrees with you on ${percent(share)} of ${several(tested, "answer")} that it never learns from.`;
   byId("next-step").replaceChildren(...(sinceModel < ENOUGH
     ? [`${several(ENOUGH - sinceModel, "more answer")}, and learning is worth it.`]
-    : [el("a", { class: "button primary", href: "/learn" }, `Learn from them`)]));
+    : [el("a", { class: "button primary", href: "/learn" }, "Learn from them")]));
   drawContradictions(contradictions, drawSummary);
 }
 

@@ -1,4 +1,5 @@
-// Light or dark: what the system says, unless the reader chose. A classic script in the head, so that no frame is drawn in the wrong one.
+// Light or dark: what the system says, unless the reader chose.
+// A classic script in the head, so that no frame is drawn in the wrong one.
 (() => {
   const root = document.documentElement;
   const KEY = "cghash.theme";
@@ -10,8 +11,12 @@
   document.addEventListener("DOMContentLoaded", () => {
     document.getElementById("theme").addEventListener("click", () => {
       const other = root.dataset.theme === "dark" ? "light" : "dark";
-      try { localStorage.setItem(KEY, other); } catch { /* a private window keeps nothing: the choice lasts for this page */ }
       root.dataset.theme = other;
+      try {
+        localStorage.setItem(KEY, other);
+      } catch {
+        // a private window keeps nothing: the choice lasts for this page
+      }
     });
   });
 })();

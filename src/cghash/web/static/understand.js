@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { lineChart } from "./charts.js";
-import { announce, byId, count, el, figure, noProblem, numbers, percent, problem, several } from "./dom.js";
+import { announce, byId, count, el, figure, noProblem, numbers, percent, problem, several, track } from "./dom.js";
 import { faces, learnRanges } from "./items.js";
 
 const BITS = 8;
@@ -43,16 +43,23 @@ const STOPPED = {
 
 function inWords({ status, gap, exact }) {
   const proven = exact ? "this family" : "the functions that were found";
-  const far = gap === null ? "" : gap < 0.001 ? ` No model of ${proven} has a lower objective.` : ` No model of ${proven}, of however many bits, has an objective more than ${percent(gap)} lower.`;
-  return `${STOPPED[status] ?? "It was stopped."}${far}`;
+  const stopped = STOPPED[status] ?? "It was stopped.";
+  if (gap === null) return stopped;
+  if (gap < 0.001) return `${stopped} No model of ${proven} has a lower objective.`;
+  return `${stopped} No model of ${proven}, of however many bits, has an objective more than ${percent(gap)} lower.`;
 }
 
 function drawCertificate({ certificate, bits, method, answers }) {
-  byId("certificate").textContent = certificate ? inWords(certificate) : `${method} gives no certificate: it does not say how far from the best it stopped.`;
+  const none = `${method} gives no certificate: it does not say how far from the best it stopped.`;
+  byId("certificate").textContent = certificate ? inWords(certificate) : none;
   byId("certificate-report").hidden = !certificate;
   byId("certificate-message").textContent = certificate?.message ?? "";
-  const facts = certificate ? [["objective", figure(certificate.objective)], ["bound from below", figure(certificate.bound)], ["gap between them", percent(certificate.gap)]] : [];
-  numbers(byId("certificate-numbers"), [...facts, ["bits", count(bits)], ["answers learned from", count(answers)]]);
+  const facts = [["bits", count(bits)], ["answers learned from", count(answers)]];
+  if (certificate) {
+    facts.unshift(["objective", figure(certificate.objective)], ["bound from below", figure(certificate.bound)],
+      ["gap between them", percent(certificate.gap)]);
+  }
+  numbers(byId("certificate-numbers"), facts);
 }
 
 function drawHistory({ history }) {
@@ -66,7 +73,8 @@ function drawHistory({ history }) {
   if (history.bound?.some((value) => value !== null)) series.push({ name: "bound", x, y: history.bound });
   const charts = [lineChart({ series, label: "Objective and bound, bit by bit", xLabel: "bits", from: 0 })];
   if (history.satisfied?.some((value) => value !== null)) {
-    charts.push(lineChart({ series: [{ name: "share of triplets satisfied", x, y: history.satisfied }], label: "Share of triplets satisfied, bit by bit", xLabel: "bits", to: 1 }));
+    const satisfied = { name: "share of triplets satisfied", x, y: history.satisfied };
+    charts.push(lineChart({ series: [satisfied], label: "Triplets satisfied, bit by bit", xLabel: "bits", to: 1 }));
   }
   byId("history").replaceChildren(...charts);
 }
@@ -75,9 +83,12 @@ async function drawCurve() {
   const card = byId("curve-card");
   try {
     const { recall, precision, mean_average_precision: mean, queries } = await get(`/api/models/${version}/curve`);
+    const over = several(queries, "query", "queries");
+    const curve = { name: "precision", x: recall, y: precision };
+    const whole = { from: 0, to: 1, xFrom: 0, xTo: 1 };
     byId("curve").replaceChildren(
-      el("p", {}, `Mean average precision ${figure(mean)}, over ${several(queries, "query", "queries")}: items of the same label count as right.`),
-      lineChart({ series: [{ name: "precision", x: recall, y: precision }], label: "Precision by recall", xLabel: "recall", from: 0, to: 1, xFrom: 0, xTo: 1 }));
+      el("p", {}, `Mean average precision ${figure(mean)}, over ${over}: items of the same label count as right.`),
+      lineChart({ series: [curve], label: "Precision by recall", xLabel: "recall", ...whole }));
     card.hidden = false;
   } catch (error) {
     card.hidden = true; // a workspace without labels has none
@@ -92,14 +103,18 @@ async function drawBits() {
   byId("more").hidden = bits.length < shownBits;
 }
 
-function oneBit({ bit, weight, share_of_weight: share, ones, zero, one, zero_labels: zeroLabels, one_labels: oneLabels }, heaviest) {
-  const side = (value, part, items, labels) => el("div", { class: "side" },
-    el("p", {}, `${value}: ${percent(part)} of the items`, labels?.length ? `, mostly ${labels.join(", ")}` : ""), faces(items));
+function side(value, share, items, labels) {
+  const mostly = labels?.length ? `, mostly ${labels.join(", ")}` : "";
+  return el("div", { class: "side" }, el("p", {}, `${value}: ${percent(share)} of the items${mostly}`), faces(items));
+}
+
+function oneBit(about, heaviest) {
+  const { bit, weight, ones } = about;
+  const share = (about.share_of_weight * 100).toFixed(1);
   return el("li", { class: "bit card", id: `bit-${bit}` },
-    el("div", { class: "about" }, el("h3", {}, `Bit ${bit}`),
-      el("span", { class: "track", "aria-hidden": "true", css: { "--share": (weight / heaviest).toFixed(3) } }),
-      el("span", { class: "soft" }, `weight ${figure(weight)}, ${(share * 100).toFixed(1)} % of all`)),
-    side(0, 1 - ones, zero, zeroLabels), side(1, ones, one, oneLabels));
+    el("div", { class: "about" }, el("h3", {}, `Bit ${bit}`), track(weight / heaviest),
+      el("span", { class: "soft" }, `weight ${figure(weight)}, ${share} % of all`)),
+    side(0, 1 - ones, about.zero, about.zero_labels), side(1, ones, about.one, about.one_labels));
 }
 
 async function start() {
@@ -108,7 +123,8 @@ async function start() {
     learnRanges(workspace.attributes);
     list.models.reverse();
     if (!list.models.length) {
-      problem("No model yet: compare some items, then learn from what you answered.", [["Teach", "/teach"], ["Learn", "/learn"]]);
+      const ways = [["Teach", "/teach"], ["Learn", "/learn"]];
+      problem("No model yet: compare some items, then learn from what you answered.", ways);
       return;
     }
     options(list);
