@@ -1,0 +1,191 @@
+"""Servers and workers killed in the middle: what was acknowledged is there, what was begun goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import threading
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from cghash.client import Client
+from cghash.exceptions import CGHashError
+from cghash.models import load
+from cghash.workspace import Workspace
+from cghash.workspace.records import Answer
+
+BITS = 24
+
+
+def wait_for(condition, seconds=120.0):
+    last = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < last, "it did not happen in time"
+        time.sleep(0.03)
+    return found
+
+
+def burst(url, stop, acknowledged, number):
+    """Answers as fast as the server takes them; what it acknowledged is written down."""
+    page, rng = Client(url, timeout=30), np.random.default_rng(number)
+    for count in range(10**6):
+        if stop.is_set():
+            return
+        anchor, left, right = rng.permutation(200)[:3].tolist()
+        question = {"key": f"t{number}-{count}", "anchor": anchor, "left": left, "right": right}
+        try:
+            stored = page.answer(question, ("left", "right", "unsure")[count % 3])
+            if count % 5 == 4:
+                page.undo(stored["id"])
+        except CGHashError:
+            return  # the server is gone
+        acknowledged.append((stored["key"], anchor, left, right, stored["choice"], count % 5 == 4))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_every_acknowledged_answer_is_there_after_a_kill(kind, digits, start_server, request):
+    database = [] if kind == "sqlite" else ["--database", request.getfixturevalue("postgres")()]
+    acknowledged, stop = [], threading.Event()
+    with start_server(digits, *database) as server:
+        threads = [threading.Thread(target=burst, args=(server.url, stop, acknowledged, n)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        wait_for(lambda: len(acknowledged) >= 60)
+        server.send_signal(signal.SIGKILL)
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert len(acknowledged) >= 60
+    with Workspace.open(digits, *database[1:]) as workspace:
+        kept = {
+            a.key: (a.key, a.anchor, a.left, a.right, a.choice, a.undone is not None)
+            for a in workspace.records.answers()
+        }
+    for told in acknowledged:
+        assert kept[told[0]] == told
+    assert len(kept) <= len(acknowledged) + 4  # at most one more of each, stored but not yet acknowledged
+    with start_server(digits, *database) as server:
+        page = Client(server.url)
+        assert page.answers()["total"] == len(kept)
+        assert (
+            page.answer({"key": acknowledged[0][0], "anchor": 0, "left": 1, "right": 2}, "left")["anchor"]
+            == acknowledged[0][1]
+        )
+
+
+# Jobs
+
+
+@pytest.fixture(scope="module")
+def taught(few_digits, tmp_path_factory):
+    """A workspace with 30 answers, and the model that a job learns from them when nothing happens."""
+    folder = shutil.copytree(few_digits, tmp_path_factory.mktemp("taught") / "digits.ws")
+    with Workspace.open(folder) as workspace:
+        labels, rng = workspace.labels, np.random.default_rng(0)
+        drawn = (rng.permutation(200)[:3] for _ in range(2000))
+        true = [t.tolist() for t in drawn if labels[t[0]] == labels[t[1]] != labels[t[2]]][:30]
+        workspace.records.add_answers([Answer(f"a{i}", *rows, "left", "active") for i, rows in enumerate(true)])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(taught, start_server, tmp_path_factory):
+    folder = shutil.copytree(taught, tmp_path_factory.mktemp("quiet") / "digits.ws")
+    with start_server(folder) as server:
+        assert Client(server.url).learn(bits=BITS) == 2
+    return load(folder / "models" / "0002.cghash").weights_.tobytes()
+
+
+@pytest.fixture
+def school(taught, tmp_path):
+    return shutil.copytree(taught, tmp_path / "school.ws")
+
+
+def workers_of(server):
+    return psutil.Process(server.pid).children()
+
+
+def begun(page, bit=3):
+    """A job that has learned some bits."""
+    job = page.learn(bits=BITS, wait=False)
+    wait_for(lambda: page.job(job["id"])["progress"].get("bit", 0) >= bit)
+    return job["id"]
+
+
+def learned(folder):
+    return load(folder / "models" / "0002.cghash").weights_.tobytes()
+
+
+def test_a_worker_goes_on_without_its_server(school, start_server, expected):
+    with start_server(school) as server:
+        number = begun(Client(server.url))
+        [worker] = workers_of(server)
+        server.send_signal(signal.SIGKILL)
+        server.wait()
+        assert worker.is_running()
+    with start_server(school) as server:
+        page = Client(server.url)
+        assert page.wait(number) == 2
+        assert workers_of(server) == []  # nobody began it anew
+        assert [m["version"] for m in page.models()["models"]] == [1, 2]
+    assert learned(school) == expected
+
+
+def test_a_job_whose_server_and_worker_are_killed_is_taken_up(school, start_server, expected):
+    with start_server(school) as server:
+        page = Client(server.url)
+        number = begun(page)
+        [worker] = workers_of(server)
+        server.send_signal(signal.SIGKILL)
+        worker.send_signal(signal.SIGKILL)
+        server.wait()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            wait_for(lambda: not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE)
+    with start_server(school) as server:
+        page = Client(server.url)
+        assert page.wait(number) == 2
+        assert page.job(number)["state"] == "done"
+    assert learned(school) == expected
+
+
+def test_a_server_that_is_stopped_stops_its_worker_and_takes_the_job_up_again(school, start_server, expected):
+    with start_server(school) as server:
+        page = Client(server.url)
+        number = begun(page)
+        [worker] = workers_of(server)
+        server.terminate()
+        server.wait(60)
+        assert not worker.is_running()
+    with Workspace.open(school) as workspace:
+        job = workspace.records.job(number)
+        assert job.state == "running"
+        assert (school / "checkpoints" / f"job-{number}" / "state").exists()
+        reached = job.progress["bit"]
+    with start_server(school) as server:
+        page = Client(server.url)
+        bits = []
+        assert page.wait(number, lambda found: bits.append(found["progress"].get("bit", 0))) == 2
+        assert page.model(2)["answers"] == 30
+    assert reached >= 3
+    assert learned(school) == expected
+
+
+def test_a_server_stops_soon_though_a_page_watches(school, start_server):
+    """A stream that is open does not hold the server until its patience ends."""
+    import urllib.request
+
+    with start_server(school) as server:
+        page = Client(server.url)
+        number = begun(page, bit=1)
+        stream = urllib.request.urlopen(f"{server.url}/api/jobs/{number}/events", timeout=60)
+        assert stream.readline().startswith(b"data: ")
+        server.terminate()
+        rest = stream.read()  # ends when the stream does, without an error
+        assert server.wait(60) is not None
+        assert b"Traceback" not in server.log.read_bytes()
+        assert b"Cancel" not in server.log.read_bytes()  # uvicorn's word for tasks that it had to end
+        assert rest == b"" or rest.startswith((b"data", b"\n"))
