@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..exceptions import MissingDependencyError
 from ._data import say
 from ._options import quiet_option
 
@@ -52,8 +53,10 @@ def serve(
     """
     if folder is None and not demo:
         raise click.UsageError("give the folder of a workspace, or --demo")
-    from ..web import serving
-
+    try:
+        from ..web import serving
+    except ImportError as error:
+        raise MissingDependencyError(f'the page needs {error.name}: pip install "cghash[web]"') from error
     if token is None and not serving.is_loopback(host):
         raise click.UsageError(f"--host {host} can be reached by others: set CGHASH_TOKEN, or give --token")
     listening = serving.listen(host, port)
