@@ -28,7 +28,7 @@ from cghash.workspace.answers import AnswerBook, contradictions, from_list
 from cghash.workspace.jobs import Jobs
 from cghash.workspace.learning import check_parameters, first_model, learn
 from cghash.workspace.lessons import lesson_of, spread
-from cghash.workspace.quality import agreement, overlaps, retrieval, sampled_rows, split_of
+from cghash.workspace.quality import agreement, compared_rows, overlaps, retrieval, sampled_rows, split_of
 from cghash.workspace.questions import Questioner
 from cghash.workspace.records import Answer, open_records
 from cghash.workspace.versions import CodeSearch, VectorSearch, Versions, add_model
@@ -456,6 +456,33 @@ def test_an_answer_committed_after_a_later_one_is_seen():
 
 
 # Model versions
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.booleans())
+@settings(max_examples=40)
+def test_search_by_vectors_in_pieces_is_search_by_all(seed, k, filtered):
+    """Few different distances, so that ties lie on either side of every cut."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, size=(30, 2)).astype(np.float32)
+    rows = np.sort(rng.permutation(30)[:17]) if filtered else np.arange(30)
+    query = X[4] if seed % 2 else rng.normal(size=2)
+    distances = np.linalg.norm(X[rows].astype(float) - query, axis=1)
+    order = np.lexsort((rows, distances))[:k]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cghash.workspace.versions._NUMBERS", 8)  # four items at a time
+        found = VectorSearch(X).nearest(4 if seed % 2 else query, k, rows if filtered else None)
+    assert found[1].tolist() == rows[order].tolist()
+    assert found[0] == pytest.approx(distances[order])
+
+
+def test_large_collections_are_compared_by_fewer_queries(monkeypatch):
+    X = np.zeros((1000, 4), dtype=np.float32)
+    assert len(compared_rows(X, VectorSearch(X))) == 300
+    monkeypatch.setattr("cghash.workspace.quality._NUMBERS", 200_000)
+    assert len(compared_rows(X, VectorSearch(X))) == 50
+    assert len(compared_rows(X, codes_of(np.zeros((1000, 2)), [1.0, 1.0]))) == 300
+    monkeypatch.setattr("cghash.workspace.quality._NUMBERS", 0)
+    assert len(compared_rows(X, VectorSearch(X))) == 12
 
 
 def test_a_version_at_fewer_bits_is_the_truncated_model(digits):

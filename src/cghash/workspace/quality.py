@@ -11,13 +11,15 @@ from ..codes import unpack
 from ..lab.retrieval import Retrieval, retrieve_by_codes, retrieve_by_vectors
 from .versions import CodeSearch, VectorSearch
 
-__all__ = ["agreement", "overlaps", "retrieval", "sampled_rows", "split_of"]
+__all__ = ["agreement", "compared_rows", "overlaps", "retrieval", "sampled_rows", "split_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _QUERIES, _DATABASE = 500, 20000  # items that precision and recall are measured with
 _DEPTH = 10  # nearest items that two rankings are compared by
+_COMPARED, _FEW = 300, 12  # queries that they are compared by, and how many at least
+_NUMBERS = 1 << 32  # of vectors that a comparison may look at
 
 
 def agreement(search: CodeSearch | VectorSearch, triplets: Any) -> float | None:
@@ -33,6 +35,13 @@ def sampled_rows(n: int, count: int, seed: int = 0) -> Ints:
     """`count` different rows of n, ascending, the same each time."""
     rows = np.random.default_rng(seed).permutation(n)[:count]
     return np.sort(rows).astype(np.int64)
+
+
+def compared_rows(vectors: Any, *searches: CodeSearch | VectorSearch) -> Ints:
+    """Queries that rankings are compared by: fewer where all vectors (n, d) must be looked at for each."""
+    slow = any(isinstance(search, VectorSearch) for search in searches)
+    count = min(_COMPARED, max(_FEW, _NUMBERS // vectors.size)) if slow else _COMPARED
+    return sampled_rows(len(vectors), count)
 
 
 def overlaps(one: CodeSearch | VectorSearch, other: CodeSearch | VectorSearch, rows: Ints) -> Floats:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 VECTORS = "vectors"  # the name of the method that has no codes
-_AT_A_TIME = 1 << 16  # items encoded, or compared, in one piece
+_NUMBERS = 1 << 22  # of vectors that are encoded, or compared, in one piece: many may search at once
 _KEPT = 12  # searches that stay open
 
 
@@ -88,8 +88,7 @@ def coded_by(model: CodeEstimator, vectors: Any, n_jobs: int | None = None) -> C
     if got != expected:
         raise InvalidInputError(f"the model must take items of {expected} features, as this workspace has, got {got}")
     index = WeightedHammingIndex(model.n_bits_, model.weights_, n_jobs=n_jobs)
-    pieces = (np.asarray(vectors[start : start + _AT_A_TIME]) for start in range(0, len(vectors), _AT_A_TIME))
-    codes = np.concatenate([model.encode(piece) for piece in pieces])
+    codes = np.concatenate([model.encode(np.asarray(vectors[part])) for part in _parts(len(vectors), expected)])
     index.add(codes)
     return CodeSearch(model, codes, index)
 
@@ -154,9 +153,8 @@ class VectorSearch:
         point = np.asarray(self.vectors[query] if of_row else query, dtype=np.float64)
         best_distances, best_rows = np.empty(0), np.empty(0, dtype=np.int64)
         count = len(self.vectors) if rows is None else len(rows)
-        for start in range(0, count, _AT_A_TIME):
-            part = slice(start, start + _AT_A_TIME)
-            some = np.arange(start, min(start + _AT_A_TIME, count)) if rows is None else rows[part]
+        for part in _parts(count, self.vectors.shape[1]):
+            some = np.arange(part.start, part.stop) if rows is None else rows[part]
             piece = np.asarray(self.vectors[part if rows is None else some])
             distances = np.linalg.norm(piece - point, axis=1)
             if len(distances) > k:  # all that could be among the k nearest, ties with them
@@ -172,6 +170,12 @@ class VectorSearch:
         anchors, near, far = (np.asarray(self.vectors[column], dtype=np.float64) for column in triplets.T)
         margins: Floats = np.linalg.norm(anchors - far, axis=1) - np.linalg.norm(anchors - near, axis=1)
         return margins
+
+
+def _parts(n: int, dimension: int) -> Iterator[slice]:
+    """All of n items of some dimension, in pieces that take little memory."""
+    step = max(1, _NUMBERS // dimension)
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 class Versions:
@@ -197,9 +201,11 @@ class Versions:
         return (version, 0) in self._open
 
     def _kept(self, key: tuple[int, int], make: Callable[[], CodeSearch]) -> CodeSearch:
-        found = self._open.get(key)
-        if found is not None:
-            return found
+        try:
+            self._open.move_to_end(key)
+            return self._open[key]
+        except KeyError:
+            pass
         with self._lock:
             if key not in self._open:
                 self._open[key] = make()

@@ -9,7 +9,7 @@ import numpy as np
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from ...codes import unpack
-from ...workspace.quality import overlaps, retrieval, sampled_rows, split_of
+from ...workspace.quality import compared_rows, overlaps, retrieval, sampled_rows, split_of
 from ...workspace.records import Version
 from ...workspace.versions import CodeSearch, VectorSearch
 from ..schemas import BitsOut, ChangesOut, CurrentRequest, CurveOut, ModelDetailOut, ModelsOut
@@ -20,7 +20,6 @@ router = APIRouter(prefix="/api/models", tags=["models"], responses=REFUSED)
 
 Number = Annotated[int, Path(ge=1, lt=2**62)]
 _ON_A_SIDE = 8  # items shown of each side of a bit
-_QUERIES = 300  # whose results are compared
 _LOOKED_AT = 20000  # items among which the sides of a bit are looked for
 
 
@@ -133,7 +132,7 @@ def changes(
     before: CodeSearch | VectorSearch = service.versions.vectors
     if against is not None:
         before = service.versions.at(service.check_version(against))
-    rows = sampled_rows(len(after.codes), _QUERIES)
+    rows = compared_rows(service.workspace.vectors, before)
     shares = overlaps(before, after, rows)
     most = np.argsort(shares, kind="stable")[:count]
     return answered({"changes": [_change(service, before, after, int(rows[i]), float(shares[i])) for i in most]})
