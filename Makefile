@@ -29,10 +29,11 @@ demo: setup      ## learn codes of handwritten digits; prints a table, writes ou
 	$(BIN)/cghash demo --output out/demo
 
 # The tests of the page need a browser; where it is missing and can be installed, it is.
-browser:
-	@command -v chromium chromium-browser google-chrome >/dev/null || \
-	    { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
-	      apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
+browser: setup
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	    [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	        apt-get install -y -qq --no-install-recommends chromium >/dev/null && exit 0; \
+	    $(BIN)/python -m playwright install chromium || \
 	    echo "no Chromium here, and it could not be installed: the tests of the page are skipped"
 
 test: setup lint browser ## the whole suite, on the native kernels and on their NumPy twins

@@ -206,7 +206,7 @@ def test_pictures_in_the_sizes_that_pages_ask_for(api, texts):
         assert Image.open(io.BytesIO(response.content)).size == (side, side)
         assert response.headers["content-type"] == "image/png"
         assert api.get(f"/api/items/5/image?size={size}").content == response.content  # the second is kept
-    assert "max-age" in original.headers["cache-control"]
+    assert original.headers["cache-control"] == "private, no-cache"
     refused(api.get("/api/items/5/image?size=7"), 404, "size must be one of 0, 96, 160, 320, 640, got 7")
     refused(api.get("/api/items/200/image"), 404, "no item in row 200: rows are 0 to 199")
     refused(texts.get("/api/items/0/image"), 404, "item 0 has no picture")
@@ -736,3 +736,31 @@ def test_openapi_names_every_address(api):
     for path, methods in document["paths"].items():
         for method, about in methods.items():
             assert about.get("summary"), (method, path)
+
+
+def test_pictures_kept_by_a_browser_are_asked_about(api):
+    """The same address may be another workspace's tomorrow."""
+    tag = api.get("/api/items/3/image?size=96").headers["etag"]
+    again = api.get("/api/items/3/image?size=96", headers={"if-none-match": tag})
+    assert (again.status_code, again.content) == (304, b"")
+    assert api.workspace.about["key"] in tag
+    assert api.get("/api/items/4/image?size=96", headers={"if-none-match": tag}).status_code == 200
+
+
+def test_answers_are_taken_and_questions_asked_while_the_current_model_is_damaged(digits, open_api):
+    (digits / "models" / "0001.cghash").write_bytes(b"not a model")
+    with open_api(digits) as client:
+        assert len(got(client, "/api/questions?count=2", schemas.QuestionsOut)["questions"]) == 2
+        body = {"key": "one", "anchor": 1, "left": 2, "right": 3, "choice": "left"}
+        assert sent(client, "/api/answers", body, schemas.AnsweredOut, 201)["summary"]["answers"] == 1
+
+
+def test_a_job_whose_worker_died_does_not_keep_the_next_from_beginning(own, monkeypatch):
+    from cghash.workspace import jobs
+
+    dead = own.workspace.records.add_job({"bits": 4})
+    monkeypatch.setattr(jobs, "_COMING_UP", jobs.timedelta(0))
+    job = sent(own, "/api/jobs", {"bits": 4}, schemas.OneJobOut, 202)["job"]
+    assert job["id"] == dead.id + 1
+    assert own.workspace.records.job(dead.id).state == "failed"
+    sent(own, f"/api/jobs/{job['id']}/cancel", {})

@@ -720,3 +720,16 @@ def test_addresses_that_do_not_exist_do_not_fill_the_memory(folder):
             app.metrics.count("other", 404, 0.1)
             app.metrics.count("/api/items/{row}", 404, number)
         assert len(app.metrics._requests) == 2
+
+
+def test_other_names_need_a_token(folder):
+    listening = serving.listen("127.0.0.1", 0)
+    with Workspace.open(folder) as workspace, pytest.raises(InvalidInputError, match="must have a token"):
+        serving.serve(workspace, listening, allowed=["photos.example"])
+    listening.close()
+
+
+def test_the_form_that_asks_for_the_token_is_small(locked):
+    body = b"token=" + b"x" * 5000
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    assert locked.post("/login", content=body, headers=kind).status_code == 413

@@ -2,8 +2,8 @@
 
 She answers by the labels, and one answer in twenty, drawn at random, is wrong; where both candidates or neither are
 of the anchor's class, she cannot tell. A new model is learned after every hundred answers that tell something, as the
-page would: `active` asks as the page does, `random` draws three different items, `near` draws as the page draws its
-test questions (candidates of log-uniform rank by Euclidean distance).
+page would: `active` asks as the page does, but for its test questions, `random` draws three different items, `near`
+draws as the page draws its test questions (candidates of log-uniform rank by Euclidean distance).
 
 Measured on all 1797 digits: mean average precision, each digit being searched for among the others, and held-out
 agreement, the share of 20 000 random comparisons, none of them wrong, that the model orders right.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 )
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 @click.option("--token", envvar="CGHASH_TOKEN", show_envvar=True, help="What callers must know, 16 characters or more.")
-@click.option("--allow-host", multiple=True, metavar="NAME", help="A further name that the server may be called by.")
+@click.option("--allow-host", multiple=True, metavar="NAME", help="A further name to be called by; needs a token.")
 @click.option(
     "--database", envvar="CGHASH_DATABASE", show_envvar=True, help="postgresql:// URL instead of DIR's SQLite."
 )

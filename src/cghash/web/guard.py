@@ -47,6 +47,7 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 ]
+_MOST_FORM = 4096  # bytes of the form that asks for the token: anyone may send it
 _CHANGING = {"POST", "PUT", "PATCH", "DELETE"}
 
 
@@ -113,11 +114,11 @@ class Guard:
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = self._refusal(scope, dict(scope["headers"]))
         if refusal is None and scope["method"] in _CHANGING:
-            body = await self._body(receive)
+            body = await _body(receive, self._most(scope))
             if body is None:
                 return  # the caller has gone
             receive = _again(body, receive)
-            refusal = self._too_large(len(body))
+            refusal = self._too_large(scope, len(body))
         if refusal is not None:
             await _refuse(scope, send, *refusal)
         else:
@@ -136,21 +137,26 @@ class Guard:
         if scope["method"] in _CHANGING and not _of_ours(scope, headers):
             return 415, "Content-Type must be application/json, or an image for a search by image"
         told = headers.get(b"content-length", b"0")
-        return self._too_large(int(told) if told.isdigit() else 0)
+        return self._too_large(scope, int(told) if told.isdigit() else 0)
 
-    def _too_large(self, size: int) -> tuple[int, str] | None:
-        return (413, f"a request must be of at most {self.most_bytes} bytes") if size > self.most_bytes else None
+    def _most(self, scope: Scope) -> int:
+        return min(_MOST_FORM, self.most_bytes) if scope["path"] == "/login" else self.most_bytes
 
-    async def _body(self, receive: Receive) -> bytes | None:
-        """The body, or as much of it as shows that it is too large; None where the caller goes meanwhile."""
-        body, more = bytearray(), True
-        while more and len(body) <= self.most_bytes:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-        return bytes(body)
+    def _too_large(self, scope: Scope, size: int) -> tuple[int, str] | None:
+        most = self._most(scope)
+        return (413, f"a request must be of at most {most} bytes") if size > most else None
+
+
+async def _body(receive: Receive, most: int) -> bytes | None:
+    """The body, or as much of it as shows that it is too large; None where the caller goes meanwhile."""
+    body, more = bytearray(), True
+    while more and len(body) <= most:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    return bytes(body)
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

@@ -164,12 +164,12 @@ class SummaryOut(BaseModel):
     answers: int
     unsure: int
     active: int
+    contradictions: list[ContradictionOut] = Field(description="sets of answers that cannot all hold, the first few")
     test: int
-    list: int
     imported: int
     agreement: dict[Literal["test", "training"], AgreementOut]
-    contradictions: Any = Field(description="a list of sets of answers that cannot all hold")
     since_model: int
+    list: int
 
 
 class AnsweredOut(BaseModel):
@@ -283,6 +283,7 @@ class AttributeOut(BaseModel):
 
 
 class WorkspaceOut(BaseModel):
+    key: str
     title: str
     kind: Literal["images", "texts", "vectors"]
     items: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import InvalidInputError
+from ..exceptions import CGHashError, InvalidInputError
 from ..workspace.answers import AnswerBook
 from ..workspace.folder import Workspace
 from ..workspace.items import Item
@@ -22,6 +23,8 @@ __all__ = ["NotThereError", "Service"]
 
 Ints = NDArray[np.int64]
 Ranking = CodeSearch | VectorSearch
+
+_log = logging.getLogger("cghash.web")
 
 _CUT = 200  # characters of a text in lists
 _FRESH = 0.5  # seconds for which the current version is believed; another process may change it
@@ -116,9 +119,12 @@ class Service:
     def summary(self) -> dict[str, Any]:
         current = self.current
         last = 0 if current is None else self.records.version(current).last_answer
-        return self.book.summary(self.search_by(None)[1], last)
+        return self.book.summary(self.usable(), last)
 
-    def asked(self) -> Ints:
-        """(t, 3) anchor and candidates of every question that was answered."""
-        rows = [(a.anchor, a.left, a.right) for a in self.book.all()]
-        return np.array(rows, dtype=np.int64).reshape(-1, 3)
+    def usable(self) -> Ranking:
+        """The current model, or the vectors where it cannot be read: who answers must not wait for its mending."""
+        try:
+            return self.search_by(None)[1]
+        except (CGHashError, OSError) as error:
+            _log.error("the current model cannot be read: %s", error)
+            return self.versions.vectors

@@ -58,7 +58,7 @@ def serve(
     workspace : Workspace
     listening : what `listen` gave
     token : needed for any address but loopback
-    allowed : further host names by which the server may be called
+    allowed : further host names by which the server may be called, behind a proxy for instance; these, and no others
     n_jobs : threads of a search
     """
     host = listening.getsockname()[0]
@@ -66,7 +66,10 @@ def serve(
         raise InvalidInputError(f"a server on {host} must have a token: others can reach it")
     if token is not None and len(token) < LEAST_TOKEN:
         raise InvalidInputError(f"token must have at least {LEAST_TOKEN} characters, got {len(token)}")
-    hosts = LOOPBACK | {name.lower() for name in allowed} if is_loopback(host) else None
+    names = frozenset(name.lower() for name in allowed)
+    if names and token is None:
+        raise InvalidInputError("a server that is called by other names must have a token: others can reach it")
+    hosts = LOOPBACK | names if names or is_loopback(host) else None
     app = create_app(workspace, token=token, hosts=hosts, n_jobs=n_jobs)
     config = uvicorn.Config(
         app,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from bisect import bisect_right
 from collections import Counter
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .quality import agreement
+from .questions import Past
 from .records import LEARNED_FROM, Answer, Records
 from .versions import CodeSearch, VectorSearch
 
@@ -18,60 +21,105 @@ __all__ = ["AnswerBook", "contradictions", "from_list"]
 Ints = NDArray[np.int64]
 
 _SHOWN = 20  # contradictions
+_MANY = 2000  # answers from which on contradictions are not looked for after each
+_NOW_AND_THEN = 10.0  # seconds
 _BESIDE = 3  # items of a result list that "nearer" or "farther" compares with
 
 
 class AnswerBook:
-    """All answers, read once and then only what is new; threads may share it."""
+    """All answers, read once and then only what is new, and what there is to say of them; threads may share it."""
 
     def __init__(self, records: Records) -> None:
         self.records = records
-        self._answers: list[Answer] = []
-        self._undone = 0
-        self._contradictions: tuple[tuple[int, int], list[dict[str, Any]]] | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._forget()
 
     def all(self) -> list[Answer]:
         """Answers in the order in which they came."""
         with self._lock:
-            count, undone = self.records.count_answers()
-            if count != len(self._answers):
-                self._answers += self.records.answers_after(self._answers[-1].id if self._answers else 0)
-            # some were taken back, or several wrote at once and a later number was there before an earlier one
-            if undone != self._undone or count > len(self._answers):
-                self._answers = self.records.answers()
-            self._undone = sum(answer.undone is not None for answer in self._answers)
+            self._refresh()
             return list(self._answers)
+
+    def past(self) -> Past:
+        """The questions that were answered; not to be changed."""
+        with self._lock:
+            self._refresh()
+            return self._past
 
     def summary(self, search: CodeSearch | VectorSearch, last_learned: int) -> dict[str, Any]:
         """What the page says about the answers; `last_learned` is the newest answer that the current model knew."""
-        known = self.all()
-        answers = [answer for answer in known if answer.undone is None]
-        told = [answer for answer in answers if answer.triplet is not None]
-        sources = Counter(answer.source for answer in told)
-        return {
-            "answers": len(told),
-            "unsure": len(answers) - len(told),
-            "active": sources["active"],
-            "test": sources["test"],
-            "list": sources["list"],
-            "imported": sources["import"],
-            "agreement": {
-                "test": _agreement(search, [a for a in told if a.source == "test"]),
-                "training": _agreement(search, [a for a in told if a.source != "test"]),
-            },
-            "contradictions": self._contradicting(told, (len(known), len(answers))),
-            "since_model": sum(a.id > last_learned and a.source in LEARNED_FROM for a in told),
-        }
+        with self._lock:
+            self._refresh()
+            counts = self._counts
+            return {
+                "answers": sum(counts.values()) - counts["unsure"],
+                "unsure": counts["unsure"],
+                "active": counts["active"],
+                "test": counts["test"],
+                "list": counts["list"],
+                "imported": counts["import"],
+                "agreement": {name: told.agreement(search) for name, told in self._told.items()},
+                "contradictions": self._contradicting(),
+                "since_model": len(self._learnable) - bisect_right(self._learnable, last_learned),
+            }
 
-    def _contradicting(self, told: list[Answer], state: tuple[int, int]) -> list[dict[str, Any]]:
-        if self._contradictions is None or self._contradictions[0] != state:
-            self._contradictions = (state, contradictions(told)[:_SHOWN])
-        return self._contradictions[1]
+    def _forget(self) -> None:
+        self._answers: list[Answer] = []
+        self._undone = 0
+        self._past = Past()
+        self._counts: Counter[str] = Counter()
+        self._told = {"test": _Told(), "training": _Told()}
+        self._learnable: list[int] = []  # numbers of the answers that a fit may learn from
+        self._contradictions: tuple[int, float, list[dict[str, Any]]] = (0, 0.0, [])
+
+    def _refresh(self) -> None:
+        count, undone = self.records.count_answers()
+        if count > len(self._answers):
+            self._read(self.records.answers_after(self._answers[-1].id if self._answers else 0))
+        # some were taken back, or several wrote at once and a later number was there before an earlier one
+        if undone != self._undone or count > len(self._answers):
+            self._forget()
+            self._read(self.records.answers())
+
+    def _read(self, answers: list[Answer]) -> None:
+        for answer in answers:
+            self._answers.append(answer)
+            self._past.add((answer.anchor, answer.left, answer.right))
+            if answer.undone is not None:
+                self._undone += 1
+            elif answer.triplet is None:
+                self._counts["unsure"] += 1
+            else:
+                self._counts[answer.source] += 1
+                self._told["test" if answer.source == "test" else "training"].triplets.append(answer.triplet)
+                self._learnable += [answer.id] if answer.source in LEARNED_FROM else []
+
+    def _contradicting(self) -> list[dict[str, Any]]:
+        """The contradictions; those of very many answers are looked for now and then only."""
+        count, when, found = self._contradictions
+        if count != len(self._answers) and (count < _MANY or time.monotonic() - when > _NOW_AND_THEN):
+            found = contradictions([answer for answer in self._answers if answer.undone is None])[:_SHOWN]
+            self._contradictions = (len(self._answers), time.monotonic(), found)
+        return found
 
 
-def _agreement(search: CodeSearch | VectorSearch, answers: list[Answer]) -> dict[str, Any]:
-    return {"share": agreement(search, [a.triplet for a in answers]), "count": len(answers)}
+class _Told:
+    """Comparisons, and how many of them the ranking that was asked about last satisfies."""
+
+    def __init__(self) -> None:
+        self.triplets: list[tuple[int, int, int]] = []
+        self._search: object = None
+        self._looked_at, self._satisfied = 0, 0.0
+
+    def agreement(self, search: CodeSearch | VectorSearch) -> dict[str, Any]:
+        """The share that a ranking satisfies; only comparisons that are new to it are looked at."""
+        if search is not self._search:
+            self._search, self._looked_at, self._satisfied = search, 0, 0.0
+        new = self.triplets[self._looked_at :]
+        self._satisfied += len(new) * (agreement(search, new) or 0.0)
+        self._looked_at += len(new)
+        share = self._satisfied / len(self.triplets) if self.triplets else None
+        return {"share": share, "count": len(self.triplets)}
 
 
 def contradictions(answers: list[Answer]) -> list[dict[str, Any]]:

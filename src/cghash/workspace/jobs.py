@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,9 @@ class Jobs:
 
     def start(self, parameters: dict[str, Any]) -> Job:
         """Begin to learn from the answers that there are."""
+        before = self.workspace.records.active_job()
+        if before is not None:
+            self.look_after(before.id)
         job = self.workspace.records.add_job(check_parameters(parameters))
         if job is None:
             raise InUseError("another job is under way: wait for it, or cancel it")
@@ -66,6 +70,7 @@ class Jobs:
             words = "its process ended without a word"
             records.change_job(number, when=("cancelling",), state="cancelled", message="cancelled")
             records.change_job(number, when=("queued", "running"), state="failed", message=words)
+            shutil.rmtree(job_folder(self.workspace, number), ignore_errors=True)
             job = records.job(number)
         return job
 

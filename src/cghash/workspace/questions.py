@@ -13,7 +13,7 @@ thousand drawn items whose ranks by Euclidean distance are log-uniform, since am
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..codes import unpack
 from .versions import CodeSearch, VectorSearch
 
-__all__ = ["Question", "Questioner"]
+__all__ = ["Past", "Question", "Questioner"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,6 +49,21 @@ class Question:
     source: str  # "active" or "test"
 
 
+class Past:
+    """Questions that were answered: whether one was, and what the last ones were about."""
+
+    def __init__(self, asked: Iterable[Sequence[int]] = ()) -> None:
+        self.known: set[Asked] = set()
+        self.anchors: list[int] = []  # of the last ones; replaced, never changed, since others may be reading
+        for rows in asked:
+            self.add(rows)
+
+    def add(self, rows: Sequence[int]) -> None:
+        """One more, as (anchor, left, right)."""
+        self.known.add(_unordered(rows))
+        self.anchors = [*self.anchors[1 - _REMEMBERED :], rows[0]]
+
+
 class Questioner:
     """Chooses questions about items with vectors (n, d)."""
 
@@ -57,21 +72,21 @@ class Questioner:
         self.rng = np.random.default_rng(seed)
 
     def questions(
-        self, search: CodeSearch | VectorSearch, asked: Ints, count: int, skip: Collection[int] = ()
+        self, search: CodeSearch | VectorSearch, past: Past, count: int, skip: Collection[int] = ()
     ) -> list[Question]:
         """Questions under the current model.
 
         Parameters
         ----------
         search : the current model, or the vectors where there is none
-        asked : (t, 3) rows of anchor and candidates of the questions answered so far
+        past : the questions answered so far
         count : how many
         skip : anchors of questions that wait to be answered
         """
         if len(self.vectors) < 3:
             return []
-        known = {_unordered(rows) for rows in asked.tolist()}
-        before = [*asked[-_REMEMBERED:, 0].tolist(), *skip]
+        before = [*past.anchors, *skip]
+        known = _Either(past.known, set())
         chosen = []
         for _ in range(count):
             active = self.rng.random() >= TEST_SHARE
@@ -80,11 +95,11 @@ class Questioner:
             left, right = rows[1:] if self.rng.random() < 0.5 else rows[:0:-1]
             chosen.append(Question(uuid.uuid4().hex, rows[0], left, right, "active" if active else "test"))
             before.append(rows[0])
-            known.add(_unordered(rows))
+            known.new.add(_unordered(rows))
         return chosen
 
     def active(
-        self, search: CodeSearch | VectorSearch, before: list[int], known: Collection[Asked] = ()
+        self, search: CodeSearch | VectorSearch, before: list[int], known: Container[Asked] = ()
     ) -> tuple[int, int, int]:
         """An anchor and two candidates, where an answer teaches most and none is known."""
         anchor = self._anchor(before)
@@ -112,7 +127,7 @@ class Questioner:
             first, second = (np.exp(self.rng.random(2) * np.log(len(ranked) + 1)) - 1).astype(int).tolist()
         return anchor, int(ranked[first]), int(ranked[second])
 
-    def _new(self, draw: Callable[[], tuple[int, int, int]], known: set[Asked]) -> tuple[int, int, int]:
+    def _new(self, draw: Callable[[], tuple[int, int, int]], known: Container[Asked]) -> tuple[int, int, int]:
         """A draw that was not asked before; in a small collection there may be none left."""
         for _ in range(_TRIES):
             rows = draw()
@@ -127,6 +142,17 @@ class Questioner:
         there, here = (np.asarray(self.vectors[rows], dtype=np.float64) for rows in (before, drawn))
         squared = (here**2).sum(axis=1)[:, None] - 2 * here @ there.T + (there**2).sum(axis=1)
         return int(drawn[np.argmax(squared.min(axis=1))])
+
+
+@dataclass(frozen=True)
+class _Either:
+    """Questions that were answered, and those chosen since; neither is copied."""
+
+    old: set[Asked]
+    new: set[Asked]
+
+    def __contains__(self, question: object) -> bool:
+        return question in self.old or question in self.new
 
 
 def _unordered(rows: Sequence[int]) -> Asked:

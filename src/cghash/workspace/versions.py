@@ -15,7 +15,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from .records import Version
 if TYPE_CHECKING:
     from .folder import Workspace
 
-__all__ = ["VECTORS", "CodeSearch", "Search", "VectorSearch", "Versions", "add_model", "coded_by"]
+__all__ = ["VECTORS", "CodeSearch", "VectorSearch", "Versions", "add_model", "coded_by"]
 
 Codes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
@@ -40,14 +40,6 @@ Ints = NDArray[np.int64]
 VECTORS = "vectors"  # the name of the method that has no codes
 _NUMBERS = 1 << 22  # of vectors that are encoded, or compared, in one piece: many may search at once
 _KEPT = 12  # searches that stay open
-
-
-class Search(Protocol):
-    """A way to rank the items of a workspace."""
-
-    bits: int | None
-
-    def nearest(self, query: Any, k: int, rows: Ints | None) -> tuple[Floats, Ints]: ...
 
 
 def add_model(

@@ -38,7 +38,7 @@ def questions(
     """Questions to ask next: most where an answer teaches most, some that only test."""
     service = service_of(request)
     known = [row for row in skip if 0 <= row < len(service.items)]
-    chosen = service.questioner.questions(service.search_by(None)[1], service.asked(), count, known)
+    chosen = service.questioner.questions(service.usable(), service.book.past(), count, known)
     shown = [(q, service.describe([q.anchor, q.left, q.right])) for q in chosen]
     return answered(
         {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
-from fastapi import Request as Asked
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from ...exceptions import CGHashError
 from ..schemas import MOST_FILTERS, MOST_ITEMS, Filter, ItemOut, ItemsOut, WorkspaceOut
@@ -20,7 +19,7 @@ Filters = Annotated[list[Filter], Query(max_length=MOST_FILTERS, description="co
 
 
 @router.get("/workspace", response_model=WorkspaceOut)
-def workspace(request: Asked) -> Response:
+def workspace(request: Request) -> Response:
     """What this workspace holds."""
     service = service_of(request)
     about, embedder = service.workspace.about, service.workspace.embedder
@@ -30,6 +29,7 @@ def workspace(request: Asked) -> Response:
     ]
     return answered(
         {
+            "key": about["key"],
             "title": about["title"],
             "kind": about["kind"],
             "items": len(service.items),
@@ -45,7 +45,7 @@ def workspace(request: Asked) -> Response:
 
 @router.get("/items", response_model=ItemsOut)
 def items(
-    request: Asked,
+    request: Request,
     start: Annotated[int, Query(ge=0, lt=2**62)] = 0,
     count: Annotated[int, Query(ge=0, le=MOST_ITEMS)] = 60,
     filter: Filters = [],  # noqa: A002, B006  FastAPI copies it
@@ -58,7 +58,7 @@ def items(
 
 
 @router.get("/items/{row}", response_model=ItemOut)
-def item(request: Asked, row: RowPath) -> Response:
+def item(request: Request, row: RowPath) -> Response:
     """One item, with the whole of its text."""
     service = service_of(request)
     return answered(service.describe([service.check_row(row)], whole=True)[0])
@@ -67,17 +67,25 @@ def item(request: Asked, row: RowPath) -> Response:
 @router.get(
     "/items/{row}/image",
     response_class=Response,
-    responses={200: {"content": {"image/png": {}, "image/jpeg": {}}, "description": "The picture"}},
+    responses={200: {"content": {"image/*": {}}, "description": "The picture"}, 304: {"description": "As it was"}},
 )
-def image(request: Asked, row: RowPath, size: int = SIZES[1]) -> Response:
-    """An item's picture, at most `size` pixels wide and high (96, 160, 320, 640); 0 is the original."""
+def image(request: Request, row: RowPath, size: int = SIZES[1]) -> Response:
+    """An item's picture, at most `size` pixels wide and high (96, 160, 320, 640).
+
+    0 is the original where browsers can show it, the largest copy where not.
+    """
     service = service_of(request)
     if service.items.get([service.check_row(row)])[0].file is None:
         raise NotThereError(f"item {row} has no picture")
     if size not in (0, *SIZES):
         raise NotThereError(f"size must be one of 0, {', '.join(map(str, SIZES))}, got {size}")
+    # another workspace may be served here tomorrow: browsers ask whether what they kept is still this one's
+    tag = f'"{service.workspace.about["key"]}-{row}-{size}"'
+    headers = {"cache-control": "private, no-cache", "etag": tag}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
     data, media = _picture(service, row, size)
-    return Response(data, media_type=media, headers={"cache-control": "private, max-age=86400"})
+    return Response(data, media_type=media, headers=headers)
 
 
 def _picture(service: Service, row: int, size: int) -> tuple[bytes, str]:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
 
 from ..guard import COOKIE, Token
 from ..metrics import Metrics
@@ -21,7 +22,6 @@ router = APIRouter()
 HOME = Path(__file__).parents[1]
 PAGES = {"/": "search", "/teach": "teach", "/learn": "learn", "/understand": "understand"}
 _SECONDS_AFTER_WRONG = 0.5  # that a wrong token costs
-_MOST_FORM = 4096  # bytes
 
 # everything is escaped, whatever the name of the template; what a template does not know is an error
 _templates = Environment(loader=FileSystemLoader(HOME / "templates"), autoescape=True, undefined=StrictUndefined)
@@ -54,7 +54,7 @@ async def enter(request: Request) -> Response:
     """Exchange the token for a cookie that scripts cannot read and other pages cannot send."""
     token = cast(Token | None, request.app.state.token)
     body = await request.body()
-    fields = parse_qs(body[:_MOST_FORM].decode("utf-8", "replace"))
+    fields = parse_qs(body.decode("utf-8", "replace"))
     given = fields.get("token", [""])[0].strip().encode()
     if token is None:
         return RedirectResponse("/", 303)
@@ -71,7 +71,8 @@ async def enter(request: Request) -> Response:
 async def health(request: Request) -> Response:
     """Whether the server answers, and with which model."""
     service = service_of(request)
-    return answered({"status": "ok", "items": len(service.items), "model": service.current})
+    current = service.current if service.knows_current else await run_in_threadpool(lambda: service.current)
+    return answered({"status": "ok", "items": len(service.items), "model": current})
 
 
 @router.get("/metrics", response_class=PlainTextResponse, tags=["state"])
