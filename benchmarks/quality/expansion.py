@@ -18,12 +18,12 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import rankdata
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from cghash import CGHash
 from cghash.codes import expand, expansion_of, unpack, weighted_hamming
 from common import load, split, write
-from scipy.stats import rankdata
 
 SETS = ("digits", "usps", "isolet", "mnist", "newsgroups")
 BUDGETS = (128, 256, 512)
