@@ -18,3 +18,10 @@ def expansion(rows: list[Row]) -> str:
          *(shown(r[name], 3) for name in figures)]
         for r in rows
     ), words=2)  # fmt: skip
+
+
+def stores(rows: list[Row]) -> str:
+    """Our index and each store on the same codes."""
+    header = "store,codes,build (s),bytes a code,ms a query,recall,proven"
+    names = ("n", "build_seconds", "bytes_a_code", "ms", "recall", "proven")
+    return table(header.split(","), ([r["store"], *(shown(r[name]) for name in names)] for r in rows))

@@ -114,6 +114,7 @@ TABLES: dict[str, tuple[str, Callable[[Any], str], str]] = {
     "defaults": ("defaults", defaults, "python benchmarks/quality/defaults.py"),
     "paper": ("paper", paper, "python benchmarks/quality/paper.py"),
     "expansion": ("expansion", store_tables.expansion, "python benchmarks/quality/expansion.py"),
+    "stores": ("stores", store_tables.stores, "python benchmarks/speed/stores.py"),
     "curator": ("curator", page_tables.curator, "python benchmarks/quality/curator.py"),
     "serve": ("serve", page_tables.serve, "python benchmarks/speed/serve.py"),
     "search": ("search", search_tables.at_once, SEARCH),
