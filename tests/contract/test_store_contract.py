@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -270,3 +272,23 @@ def test_altered_byte_is_a_format_error_or_changes_nothing(write, reopen, name, 
 def test_missing_package_says_how_to_install_it():
     with pytest.raises(MissingDependencyError, match=r'pip install "cghash\[parquet\]"'):
         base.require("no_such_package", "parquet")
+
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+
+
+@pytest.mark.parametrize(
+    ("cls", "file"),
+    [
+        (ParquetStore, "codes-v1.parquet"),
+        (FaissStore, "codes-v1-exact.faiss"),
+        (FaissStore, "codes-v1-binary.faiss"),
+    ],
+)
+def test_files_of_version_1_still_load_and_answer_the_same(cls, file):
+    expected = json.loads((FIXTURES / "codes-v1.json").read_text())
+    store = cls.open(FIXTURES / file, Origin(expected["weights"], expected["functions"]))
+    assert store.origin.fingerprint == expected["fingerprint"]
+    assert (store.codes.tolist(), store.ids.tolist()) == (expected["codes"], expected["ids"])
+    found = store.search(np.array(expected["queries"], dtype=np.uint8), 4)
+    assert (found.distances.tolist(), found.ids.tolist()) == (expected["distances"], expected["found"])
