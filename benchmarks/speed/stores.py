@@ -23,6 +23,8 @@ import faiss
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from search_codes import CodeSet, make
+
 from cghash import WeightedHammingIndex
 from cghash.stores import Found, Origin
 from cghash.stores.duckdb import DuckDBStore
@@ -30,7 +32,6 @@ from cghash.stores.faiss import FaissStore
 from cghash.stores.parquet import ParquetStore
 from cghash.stores.ranking import Ranked, joined
 from common import write
-from search_codes import CodeSet, make
 
 K = 10
 Search = Callable[[np.ndarray], Found]
