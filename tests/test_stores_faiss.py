@@ -62,8 +62,26 @@ def test_file_is_read_by_faiss_itself_with_its_ids(tmp_path, origin, codes, kind
 
 def test_centroids_of_other_weights_are_refused(origin, codes):
     index = to_faiss(origin, codes).index
-    with pytest.raises(FormatError, match="centroids that are not those of its weights"):
-        check_centroids(faiss.downcast_index(index.index), Origin(np.ones(43)), "this file")
+    with pytest.raises(FormatError, match="its centroids are not those of its weights"):
+        check_centroids(faiss.downcast_index(index.index), Origin(np.ones(43)))
+
+
+@pytest.mark.parametrize("kind", ["binary", "hnsw"])
+def test_expanded_codes_of_other_codes_are_refused(tmp_path, origin, codes, kind):
+    store = to_faiss(origin, codes, kind)
+    store.codes = codes[::-1]
+    store.save(tmp_path / "codes.faiss")
+    with pytest.raises(FormatError, match="its expanded codes are not those of its codes"):
+        FaissStore.open(tmp_path / "codes.faiss")
+
+
+@pytest.mark.parametrize("counts", [[1], [0.5] * 43, "x", [-1] * 43, [2**40] * 43])
+def test_counts_that_do_not_fit_are_refused(tmp_path, origin, codes, counts):
+    store = to_faiss(origin, codes, "binary")
+    store.counts = np.array(counts)
+    store.save(tmp_path / "codes.faiss")
+    with pytest.raises(FormatError, match="its parts do not fit together"):
+        FaissStore.open(tmp_path / "codes.faiss")
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=6))
@@ -131,7 +149,7 @@ def test_description_that_does_not_fit_the_index_is_refused(tmp_path, origin, co
     store = to_faiss(origin, codes)
     monkeypatch.setattr(FaissStore, "__len__", lambda self: 7)
     store.save(tmp_path / "codes.faiss")
-    with pytest.raises(FormatError, match="has 7 codes by its description, 400 codes and 400 ids"):
+    with pytest.raises(FormatError, match="it says 7 codes, and has 400 codes and 400 ids"):
         FaissStore.open(tmp_path / "codes.faiss")
 
 

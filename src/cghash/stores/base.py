@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import check_whole
-from ..exceptions import InvalidInputError, MissingDependencyError
+from ..exceptions import FormatError, InvalidInputError, MissingDependencyError
 from ..index.checks import check_codes, check_different, check_ids
 from .origin import Origin, origin_of
 from .ranking import Codes, Ints
@@ -96,6 +96,12 @@ def checked(model: Any, codes: ArrayLike, ids: ArrayLike | None) -> tuple[Origin
         raise InvalidInputError(f"ids must be as many as codes, {len(packed)}, got {len(numbers)}")
     check_different(numbers)
     return origin, packed, numbers
+
+
+def check_file(path: Path) -> None:
+    """Refuse a folder; what is missing is left to the system to say."""
+    if os.path.isdir(path):
+        raise FormatError(f"{os.fspath(path)} is a folder, not a file of codes")
 
 
 def require(module: str, extra: str) -> Any:

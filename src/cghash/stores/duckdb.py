@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..exceptions import FormatError, InUseError, InvalidInputError
-from .base import Found, Path, Store, checked, require
+from .base import Found, Path, Store, check_file, checked, require
 from .origin import Origin, read_header
 from .ranking import Codes, Ints, Ranked, joined
 
@@ -176,8 +176,7 @@ def _connected(path: Path, table: str, read_only: bool) -> Any:
     duckdb = require("duckdb", "duckdb")
     if quoted(table).strip('"').lower() == ABOUT:
         raise InvalidInputError(f"table must not be {ABOUT!r}, which says what the others hold")
-    if os.path.isdir(path):
-        raise FormatError(f"{os.fspath(path)} is a folder, not a DuckDB file")
+    check_file(path)
     with _errors(path):
         return duckdb.connect(os.fspath(path), read_only=read_only)
 

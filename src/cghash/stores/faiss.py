@@ -26,8 +26,8 @@ from ..codes import expansion_of, repeat_bits
 from ..exceptions import FormatError, InvalidInputError
 from ..index.checks import check_codes
 from ..storage import written_atomically
-from .base import Found, Path, Store, checked, require
-from .faiss_indexes import FINE, build, check_centroids, downcast, read_back, roots
+from .base import Found, Path, Store, check_file, checked, require
+from .faiss_indexes import FINE, build, check_centroids, check_expanded, downcast, read_back, roots
 from .origin import Origin, read_header
 from .ranking import NONE, Codes, Ints, Ranked, joined, least_distances, rank
 
@@ -92,6 +92,7 @@ class FaissStore(Store):
     def open(cls, path: Path, model: Any = None) -> Self:
         """Read and verify a file that `save` wrote (`Store.open`)."""
         require("faiss", "faiss")
+        check_file(path)
         with open(path, "rb") as file:
             content = file.read()
         store = _read(cls, content, os.fspath(path))
@@ -206,21 +207,20 @@ def _made(cls: type[S], model: Any, codes: ArrayLike, ids: ArrayLike | None, kin
 
 def _read(cls: type[S], content: bytes, where: str) -> S:
     origin, about, end = _described(content, where)
-    kind, n, size, counts = (about.get(name) for name in ("kind", "n_codes", "index_bytes", "counts"))
-    if kind not in KINDS or type(n) is not int or type(size) is not int or not isinstance(counts, list):
-        raise FormatError(f"{where} has a description whose parts do not fit together")
-    index = read_back(content[:size], kind, where)
-    faiss = require("faiss", "faiss")
-    ids = faiss.vector_to_array(index.id_map)
-    inner = downcast(index)
-    if kind == "exact":
-        check_centroids(inner, origin, where)
-        codes = faiss.vector_to_array(inner.codes).reshape(-1, origin.n_bytes)
-    else:
-        codes = np.frombuffer(content[size:end], dtype=np.uint8).reshape(-1, origin.n_bytes)
-    if len({n, len(ids), len(codes), inner.ntotal}) != 1:
-        raise FormatError(f"{where} has {n} codes by its description, {len(codes)} codes and {len(ids)} ids")
-    store = cls(origin, index, kind, codes, ids, np.array(counts, dtype=np.int64))
+    try:
+        kind, n, size = check_choice(about["kind"], KINDS, "kind"), int(about["n_codes"]), int(about["index_bytes"])
+        index = read_back(content[:size], kind, where)
+        faiss = require("faiss", "faiss")
+        inner, ids = downcast(index), faiss.vector_to_array(index.id_map)
+        stored = content[size:end] if kind != "exact" else faiss.vector_to_array(inner.codes)
+        codes = np.frombuffer(stored, dtype=np.uint8).reshape(-1, origin.n_bytes)
+        counts = np.array(about["counts"], dtype=np.int64)
+        if len({n, len(ids), len(codes), inner.ntotal}) != 1:
+            raise FormatError(f"it says {n} codes, and has {len(codes)} codes and {len(ids)} ids")
+        (check_centroids(inner, origin) if kind == "exact" else check_expanded(inner, codes, counts))
+        store = cls(origin, index, kind, codes, ids, counts)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FormatError(f"{where} is an index of codes, but its parts do not fit together: {error}") from error
     store.where = where
     return store
 

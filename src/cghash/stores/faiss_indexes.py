@@ -71,8 +71,17 @@ def read_back(content: bytes, kind: str, where: str) -> Any:
         raise FormatError(f"{where} holds an index that FAISS cannot read: {error}") from error
 
 
-def check_centroids(index: Any, origin: Origin, where: str) -> None:
+def check_centroids(index: Any, origin: Origin) -> None:
     """Read the centroids back: they must be those of the weights."""
     found = require("faiss", "faiss").vector_to_array(index.pq.centroids)
     if not np.array_equal(found, centroids(origin).ravel()):
-        raise FormatError(f"{where} holds centroids that are not those of its weights")
+        raise FormatError("its centroids are not those of its weights")
+
+
+def check_expanded(index: Any, codes: Codes, counts: Ints) -> None:
+    """Read the expanded codes back: they must be those of the codes."""
+    faiss = require("faiss", "faiss")
+    flat = faiss.downcast_IndexBinary(index.storage) if hasattr(index, "storage") else index
+    found = faiss.vector_to_array(flat.xb)
+    if not np.array_equal(found, repeat_bits(codes, counts, index.d).ravel()):
+        raise FormatError("its expanded codes are not those of its codes")

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ..exceptions import FormatError
 from ..index import WeightedHammingIndex
 from ..storage import digest, written_atomically
-from .base import Found, Path, Store, checked, require
+from .base import Found, Path, Store, check_file, checked, require
 from .origin import Origin, read_header
 from .ranking import Codes, Ints
 
@@ -91,8 +91,7 @@ def to_arrow(origin: Origin, codes: Codes, ids: Ints) -> Any:
 def read_codes(path: Path) -> tuple[Origin, Codes, Ints]:
     """Origin, codes (n, n_bytes) and ids (n,) of a file; FormatError when it is not whole."""
     pa, where = require("pyarrow", "parquet"), os.fspath(path)
-    if os.path.isdir(path):
-        raise FormatError(f"{where} is a folder, not a Parquet file")
+    check_file(path)
     try:
         with open(path, "rb") as file:
             table = require("pyarrow.parquet", "parquet").read_table(file, page_checksum_verification=True)
