@@ -18,6 +18,7 @@ from typing import Any
 import lab_tables
 import page_tables
 import search_tables
+import store_tables
 from cghash.lab.experiments.results import read_results
 from markdown_tables import bold, shown, table
 
@@ -112,6 +113,8 @@ TABLES: dict[str, tuple[str, Callable[[Any], str], str]] = {
     "criteria": ("criteria", criteria, "python benchmarks/speed/criteria.py"),
     "defaults": ("defaults", defaults, "python benchmarks/quality/defaults.py"),
     "paper": ("paper", paper, "python benchmarks/quality/paper.py"),
+    "expansion": ("expansion", store_tables.expansion, "python benchmarks/quality/expansion.py"),
+    "stores": ("stores", store_tables.stores, "python benchmarks/speed/stores.py"),
     "curator": ("curator", page_tables.curator, "python benchmarks/quality/curator.py"),
     "serve": ("serve", page_tables.serve, "python benchmarks/speed/serve.py"),
     "search": ("search", search_tables.at_once, SEARCH),

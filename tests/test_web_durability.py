@@ -46,7 +46,7 @@ def burst(url, stop, acknowledged, number):
         acknowledged.append((stored["key"], anchor, left, right, stored["choice"], count % 5 == 4))
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def test_every_acknowledged_answer_is_there_after_a_kill(kind, digits, start_server, request):
     database = [] if kind == "sqlite" else ["--database", request.getfixturevalue("postgres")()]
     acknowledged, stop = [], threading.Event()
@@ -120,6 +120,7 @@ def learned(folder):
     return load(folder / "models" / "0002.cghash").weights_.tobytes()
 
 
+@pytest.mark.slow
 def test_a_worker_goes_on_without_its_server(school, start_server, expected):
     with start_server(school) as server:
         number = begun(Client(server.url))
@@ -135,6 +136,7 @@ def test_a_worker_goes_on_without_its_server(school, start_server, expected):
     assert learned(school) == expected
 
 
+@pytest.mark.slow
 def test_a_job_whose_server_and_worker_are_killed_is_taken_up(school, start_server, expected):
     with start_server(school) as server:
         page = Client(server.url)
@@ -152,6 +154,7 @@ def test_a_job_whose_server_and_worker_are_killed_is_taken_up(school, start_serv
     assert learned(school) == expected
 
 
+@pytest.mark.slow
 def test_a_server_that_is_stopped_stops_its_worker_and_takes_the_job_up_again(school, start_server, expected):
     with start_server(school) as server:
         page = Client(server.url)

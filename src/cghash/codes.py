@@ -1,16 +1,18 @@
-"""Codes: the bits of an item, packed into bytes and back, and the weighted Hamming distance between them."""
+"""Codes: the bits of an item, packed into bytes and back, the distance between them, and weights as repeated bits."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._validation import check_whole
 from .exceptions import InvalidInputError
 
-__all__ = ["pack", "unpack", "weighted_hamming", "whole_weights"]
+__all__ = ["expand", "expansion_of", "pack", "repeat_bits", "unpack", "weighted_hamming", "whole_weights"]
 
 Bits = NDArray[np.uint8]
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 _FINE = 52  # weights are whole multiples of 2^-52 of the scale: sums of them are exact in float64
 _LEAST_EXPONENT = -1022  # so that the unit is a number above 0
@@ -120,6 +122,110 @@ def whole_weights(weights: ArrayLike, n_bits: int) -> tuple[NDArray[np.int64], f
     # in two steps: the power alone may be too large for a float
     whole = np.rint(np.ldexp(np.ldexp(w, -exponent), _FINE)).astype(np.int64)
     return whole, float(np.ldexp(1.0, exponent - _FINE))
+
+
+def expand(codes: ArrayLike, weights: ArrayLike, n_bits: int = 256) -> Bits:
+    """Repeat each bit in proportion to its weight: plain Hamming distance then ranks as the weighted distance does.
+
+    Parameters
+    ----------
+    codes : (n, ceil(l / 8)) packed codes
+    weights : (l,) array, 0 or more
+    n_bits : bits of the longer codes; those that `expansion_of` does not use are 0
+
+    Returns
+    -------
+    expanded : (n, ceil(n_bits / 8)) uint8, packed
+
+    Examples
+    --------
+    >>> unpack(expand(pack([[1, 0, 1]]), [2.0, 1.0, 0.0], n_bits=8), 8).tolist()
+    [[1, 1, 0, 0, 0, 0, 0, 0]]
+    """
+    return repeat_bits(codes, expansion_of(weights, n_bits), n_bits)
+
+
+def expansion_of(weights: ArrayLike, n_bits: int = 256) -> Ints:
+    """How often each bit is to be repeated, at most `n_bits` bits in all.
+
+    Of all whole numbers m_j ≥ 0 with N = Σ m_j ≤ `n_bits`, those with the least Σ_j (m_j / N − w_j / Σw)², and of these
+    the ones with the least N. That sum is 4 times the mean squared error of the distance, as a share of the largest,
+    between codes of independent fair bits. Bits of weight 0 vanish. So do bits whose share is too small, below about
+    1 / (2N); where there are more bits of positive weight than `n_bits`, only the heaviest are left.
+
+    Parameters
+    ----------
+    weights : (l,) array, 0 or more
+    n_bits : the most bits that there may be
+
+    Returns
+    -------
+    counts : (l,) int64
+
+    Examples
+    --------
+    >>> expansion_of([0.5, 0.25, 0.0, 0.25], n_bits=16)
+    array([2, 1, 0, 1])
+    >>> expansion_of([3.0, 1.9, 0.1], n_bits=5)
+    array([3, 2, 0])
+    """
+    most = check_whole(n_bits, 1, "n_bits")
+    whole = whole_weights(weights, np.size(weights))[0].tolist()
+    best, least, of = [0] * len(whole), 1, 0  # the error is least / of²
+    for n in range(1, most + 1) if any(whole) else ():
+        counts, error = _apportioned(whole, n)
+        if error * of**2 < least * n**2:
+            best, least, of = counts, error, n
+        if not error:
+            break
+    return np.array(best, dtype=np.int64)
+
+
+def _apportioned(whole: list[int], n: int) -> tuple[list[int], int]:
+    """Counts m_j with Σ m_j = n and the least e = Σ_j (m_j·Σw − n·w_j)²; and e.
+
+    Every count is the quota n·w_j / Σw rounded down or up, up where most is cut off (the method of largest remainders).
+    """
+    total = sum(whole)
+    quotas = [divmod(n * w, total) for w in whole]
+    counts, rest = [q for q, _ in quotas], [r for _, r in quotas]
+    for j in sorted(range(len(whole)), key=lambda j: -rest[j])[: n - sum(counts)]:
+        counts[j] += 1
+        rest[j] -= total
+    return counts, sum(r * r for r in rest)
+
+
+def repeat_bits(codes: ArrayLike, counts: ArrayLike, n_bits: int) -> Bits:
+    """Packed codes with bit j repeated `counts[j]` times, filled up with 0 to `n_bits`.
+
+    Parameters
+    ----------
+    codes : (n, ceil(l / 8)) packed codes
+    counts : (l,) whole numbers, 0 or more, at most `n_bits` in all
+
+    Returns
+    -------
+    repeated : (n, ceil(n_bits / 8)) uint8, packed
+
+    Examples
+    --------
+    >>> unpack(repeat_bits(pack([[1, 0, 1]]), [1, 2, 3], 8), 8).tolist()
+    [[1, 0, 0, 1, 1, 1, 0, 0]]
+    """
+    times = np.asarray(counts)
+    if times.ndim != 1 or times.dtype.kind not in "iu" or np.any(times < 0):
+        raise InvalidInputError(f"counts must be whole numbers of at least 0, one a bit, got {_describe(times)}")
+    if int(times.sum()) > n_bits:
+        raise InvalidInputError(f"counts must be at most n_bits={n_bits} in all, got {int(times.sum())}")
+    source = np.repeat(np.arange(len(times)), times)  # (N,) which bit each new one is
+    packed = np.asarray(codes)
+    unpack(packed[:0], len(times))  # says what is wrong with the codes
+    out = np.zeros((len(packed), -(-n_bits // 8)), dtype=np.uint8)
+    step = max(1, _BLOCK // max(1, n_bits))
+    for first in range(0, len(packed), step):
+        bits = unpack(packed[first : first + step], len(times))[:, source]
+        out[first : first + step, : -(-len(source) // 8)] = np.packbits(bits, axis=1, bitorder="little")
+    return out
 
 
 def _distances(queries: Bits, database: Bits, w: Floats) -> Floats:

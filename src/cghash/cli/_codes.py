@@ -51,6 +51,7 @@ class Coded:
     n: int
     ids: Any
     blocks: Iterator[Any]
+    model: CodeEstimator | None = None
 
     def pieces(self) -> Iterator[tuple[Any, Any]]:
         first = 0
@@ -95,7 +96,7 @@ class Source:
 
     def _coded(self, n_bits: int, model: CodeEstimator | None, read: Items, blocks: Iterator[Any]) -> Coded:
         weights = None if model is None else model.weights_
-        return Coded(n_bits, weights, len(read.X), self._ids(read), blocks)
+        return Coded(n_bits, weights, len(read.X), self._ids(read), blocks, model)
 
     def _ids(self, read: Items) -> Any:
         from ..exceptions import InvalidInputError

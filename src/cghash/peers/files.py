@@ -18,9 +18,7 @@ P = TypeVar("P")
 
 def save_peer(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted peer."""
-    learned = {name: value for name, value in vars(model).items() if name.endswith("_") and name not in _APART}
-    arrays = {name: value for name, value in learned.items() if isinstance(value, np.ndarray)}
-    plain = {name: getattr(value, "item", lambda v=value: v)() for name, value in learned.items() if name not in arrays}
+    arrays, plain = learned(model)
     about = {
         "peer": type(model).__name__,
         "parameters": plain_parameters(model),
@@ -32,6 +30,14 @@ def save_peer(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 _APART = ("n_features_in_", "feature_names_in_")
+
+
+def learned(model: Any) -> tuple[storage.Arrays, dict[str, Any]]:
+    """What a fitted peer learned: arrays, and numbers and words, by their names."""
+    values = {name: value for name, value in vars(model).items() if name.endswith("_") and name not in _APART}
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    plain = {name: getattr(value, "item", lambda v=value: v)() for name, value in values.items() if name not in arrays}
+    return arrays, plain
 
 
 def load_peer(cls: type[P], path: str | os.PathLike[str]) -> P:

@@ -1,0 +1,112 @@
+"""What every store does: `write`, `open`, `search`, `info`."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from importlib import import_module
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._validation import check_whole
+from ..exceptions import FormatError, InvalidInputError, MissingDependencyError
+from ..index.checks import check_codes, check_different, check_ids
+from .origin import Origin, origin_of
+from .ranking import Codes, Ints
+
+Path = str | os.PathLike[str]
+
+
+class Found(NamedTuple):
+    """The nearest of each query."""
+
+    distances: NDArray[np.float64]  # (q, k), ascending, in the unit of the weights; inf where there are fewer
+    ids: NDArray[np.int64]  # (q, k), ascending among equal distances; -1 where there are fewer
+    exact: NDArray[np.bool_]  # (q,) whether these are proven to be the k nearest of all
+
+
+class Store(ABC):
+    """Codes in a system that others made, and search among them under the learned weights.
+
+    Distances are always those of the weights, to the last bit as `WeightedHammingIndex` has them; where a store may
+    have missed an item, `exact` says so.
+    """
+
+    origin: Origin
+    where: str  # as messages call it
+
+    @classmethod
+    @abstractmethod
+    def write(cls, path: Path, model: Any, codes: ArrayLike, ids: ArrayLike | None = None) -> Self:
+        """Write codes into a new place, whole or not at all.
+
+        Parameters
+        ----------
+        path : file
+        model : the fitted estimator whose codes these are, or an `Origin`
+        codes : (n, n_bytes) uint8, packed
+        ids : (n,) int64, 0 or more, different, optional; default: row numbers
+        """
+
+    @classmethod
+    @abstractmethod
+    def open(cls, path: Path, model: Any = None) -> Self:
+        """Open what `write` wrote; FormatError when it is not whole, InvalidInputError when it is of another model."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    def search(self, queries: ArrayLike, k: int) -> Found:
+        """The k nearest codes of each query, order (distance, id).
+
+        Parameters
+        ----------
+        queries : (q, n_bytes) uint8, packed codes of the same model
+        k : int
+        """
+        return self._search(check_codes(queries, self.origin.n_bits, "queries"), check_whole(k, 1, "k"))
+
+    def search_items(self, model: Any, X: Any, k: int) -> Found:
+        """The k nearest codes of each item; the model is checked to be the one that made the codes."""
+        self.origin.check(model, self.where)
+        return self.search(model.encode(X), k)
+
+    def info(self) -> dict[str, Any]:
+        """What is stored: `n_codes`, `n_bits`, `fingerprint`, and what the store adds."""
+        return {"n_codes": len(self), "n_bits": self.origin.n_bits, "fingerprint": self.origin.fingerprint}
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self)} codes of {self.origin.n_bits} bits>"
+
+    @abstractmethod
+    def _search(self, queries: Codes, k: int) -> Found:
+        """As `search`, of checked queries."""
+
+
+def checked(model: Any, codes: ArrayLike, ids: ArrayLike | None) -> tuple[Origin, Codes, Ints]:
+    """What `write` was given, or what is wrong with it."""
+    origin = origin_of(model)
+    packed = check_codes(codes, origin.n_bits)
+    if ids is None:
+        return origin, packed, np.arange(len(packed), dtype=np.int64)
+    numbers = check_ids(ids)
+    if len(numbers) != len(packed):
+        raise InvalidInputError(f"ids must be as many as codes, {len(packed)}, got {len(numbers)}")
+    check_different(numbers)
+    return origin, packed, numbers
+
+
+def check_file(path: Path) -> None:
+    """Refuse a folder; what is missing is left to the system to say."""
+    if os.path.isdir(path):
+        raise FormatError(f"{os.fspath(path)} is a folder, not a file of codes")
+
+
+def require(module: str, extra: str) -> Any:
+    """An optional package, or a word on how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingDependencyError(f'{module} is needed here: pip install "cghash[{extra}]"') from error

@@ -1,0 +1,195 @@
+"""Codes as a table of DuckDB, and exact search among them in SQL.
+
+A table has the columns `id` (BIGINT) and `word0`, `word1`, … (UBIGINT): 8 bytes of the packed code each, the first byte
+lowest. The table `cghash_codes` of the same database says of each what codes it holds. A query is SQL: for each
+byte of the code a list of 256 whole numbers, what the bits that differ from the query's weigh, looked up and added.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..exceptions import FormatError, InUseError, InvalidInputError
+from .base import Found, Path, Store, check_file, checked, require
+from .origin import Origin, read_header
+from .ranking import Codes, Ints, Ranked, joined
+
+ABOUT = "cghash_codes"
+_WORD = 8  # bytes
+
+
+class DuckDBStore(Store):
+    """Codes in a table of a DuckDB file, which is open for reading until `close`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> codes = np.array([[0b001], [0b110], [0b111]], dtype=np.uint8)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with DuckDBStore.write(f"{folder}/codes.duckdb", Origin([4.0, 2.0, 1.0]), codes, ids=[7, 8, 9]) as store:
+    ...         store.search(codes[:1], k=2).distances
+    array([[0., 3.]])
+    """
+
+    def __init__(self, connection: Any, origin: Origin, table: str, where: str) -> None:
+        self.connection, self.origin, self.table, self.where = connection, origin, table, where
+        distance = " + ".join(
+            f"list_extract($byte{b}::BIGINT[], 1 + (word{b // _WORD} >> {8 * (b % _WORD)} & 255)::BIGINT)"
+            for b in range(origin.n_bytes)
+        )
+        self._nearest = f"SELECT id, {distance} AS distance FROM {quoted(table)} ORDER BY distance, id LIMIT $k"
+
+    @classmethod
+    def write(
+        cls, path: Path, model: Any, codes: ArrayLike, ids: ArrayLike | None = None, *, table: str = "codes"
+    ) -> Self:
+        """Write codes into a table of a DuckDB file, in one transaction (`Store.write`).
+
+        The file may hold other tables. A table of codes of the same name is replaced; any other is an error.
+        """
+        origin, packed, numbers = checked(model, codes, ids)
+        with _connected(path, table, read_only=False) as connection, _errors(path):  # closed at the end
+            _write(connection, table, origin, packed, numbers)
+        return cls.open(path, table=table)
+
+    @classmethod
+    def open(cls, path: Path, model: Any = None, *, table: str = "codes") -> Self:
+        """Open a table that `write` wrote, for reading (`Store.open`)."""
+        where = f"table {table!r} of {os.fspath(path)}"
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"No such file: {os.fspath(path)}")
+        connection = _connected(path, table, read_only=True)
+        try:
+            with _errors(path):
+                origin = _origin(connection, table, where)
+            if model is not None:
+                origin.check(model, where)
+            return cls(connection, origin, table, where)
+        except BaseException:
+            connection.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        with _errors(self.where), self.connection.cursor() as cursor:
+            return int(cursor.execute(f"SELECT count(*) FROM {quoted(self.table)}").fetchone()[0])
+
+    def info(self) -> dict[str, Any]:
+        """What is stored, and in which `table`."""
+        return super().info() | {"table": self.table}
+
+    def _search(self, queries: Codes, k: int) -> Found:
+        with _errors(self.where), self.connection.cursor() as cursor:  # a cursor for each thread that searches
+            ranked = [self._one(cursor, query, k) for query in queries]
+        return Found(*joined(self.origin, ranked, k))
+
+    def _one(self, cursor: Any, query: Codes, k: int) -> Ranked:
+        byte = np.arange(256)
+        lists = {f"byte{b}": row[byte ^ query[b]].tolist() for b, row in enumerate(self.origin.byte_tables)}
+        found = cursor.execute(self._nearest, lists | {"k": k}).fetchnumpy()
+        return Ranked(np.asarray(found["distance"], dtype=np.int64), np.asarray(found["id"], dtype=np.int64), True)
+
+
+def quoted(name: Any) -> str:
+    """A name as SQL takes it, whatever is in it.
+
+    Examples
+    --------
+    >>> quoted('my "codes"; DROP TABLE x')
+    '"my ""codes""; DROP TABLE x"'
+    """
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise InvalidInputError(f"table must be a name of at least one character, none of them NUL, got {name!r}")
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _write(connection: Any, table: str, origin: Origin, codes: Codes, ids: Ints) -> None:
+    columns = _columns(origin)
+    words = np.zeros((len(codes), _WORD * (len(columns) - 1)), dtype=np.uint8)
+    words[:, : origin.n_bytes] = codes
+    named = dict(zip(columns, (ids, *words.view("<u8").T), strict=True))
+    connection.register("cghash_given", require("pyarrow", "duckdb").table(named))
+    connection.execute("BEGIN")
+    try:
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {ABOUT} (name VARCHAR PRIMARY KEY, about VARCHAR NOT NULL)")
+        if _types(connection, table) and not _about(connection, table):
+            raise InvalidInputError(f"table must be new or hold codes, got {table!r}, which holds something else")
+        kinds = ", ".join(f"{name} {kind} NOT NULL" for name, kind in columns.items())
+        connection.execute(f"CREATE OR REPLACE TABLE {quoted(table)} ({kinds})")
+        connection.execute(f"INSERT INTO {quoted(table)} SELECT * FROM cghash_given")
+        connection.execute(f"INSERT OR REPLACE INTO {ABOUT} VALUES (lower(?), ?)", [table, origin.header()])
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _origin(connection: Any, table: str, where: str) -> Origin:
+    about = _about(connection, table)
+    if about is None:
+        raise FormatError(f"{where} is not a table of codes")
+    origin, _ = read_header(about, where)
+    found = _types(connection, table)
+    if found != _columns(origin):
+        raise FormatError(f"{where} must have the columns {_columns(origin)}, got {found}")
+    return origin
+
+
+def _columns(origin: Origin) -> dict[str, str]:
+    n_words = -(-origin.n_bytes // _WORD)
+    return {"id": "BIGINT"} | {f"word{i}": "UBIGINT" for i in range(n_words)}
+
+
+def _types(connection: Any, table: str) -> dict[str, str]:
+    """Columns of a table and their types; none when there is no such table."""
+    rows = connection.execute(
+        "SELECT column_name, data_type FROM information_schema.columns "
+        "WHERE lower(table_name) = lower(?) AND table_schema = current_schema() ORDER BY ordinal_position",
+        [table],
+    ).fetchall()
+    return dict(rows)
+
+
+def _about(connection: Any, table: str) -> str | None:
+    if _types(connection, ABOUT) != {"name": "VARCHAR", "about": "VARCHAR"}:
+        return None
+    row = connection.execute(f"SELECT about FROM {ABOUT} WHERE name = lower(?)", [table]).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _connected(path: Path, table: str, read_only: bool) -> Any:
+    duckdb = require("duckdb", "duckdb")
+    if quoted(table).strip('"').lower() == ABOUT:
+        raise InvalidInputError(f"table must not be {ABOUT!r}, which says what the others hold")
+    check_file(path)
+    with _errors(path):
+        return duckdb.connect(os.fspath(path), read_only=read_only)
+
+
+@contextmanager
+def _errors(where: Any) -> Iterator[None]:
+    """DuckDB's errors in our words."""
+    duckdb = require("duckdb", "duckdb")
+    try:
+        yield
+    except duckdb.ConnectionException as error:
+        raise InUseError(f"{where} is closed, or open elsewhere in this process: {error}") from error
+    except duckdb.Error as error:
+        if "Could not set lock" in str(error):
+            raise InUseError(f"{where} is in use: {error}") from error
+        raise FormatError(f"{where} is not a DuckDB file that can be read, or it is damaged: {error}") from error

@@ -1,0 +1,87 @@
+"""Indexes of FAISS that hold our codes: built from codes, and checked when they are read back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..codes import repeat_bits
+from ..exceptions import FormatError
+from .base import require
+from .origin import Origin
+from .ranking import Codes, Ints
+
+FINE = 52  # whole weights are in units of 2^-52 of a power of two above their sum
+_LINKS = 32  # of an item in HNSW
+
+
+def roots(origin: Origin) -> NDArray[np.float32]:
+    """(8·n_bytes,) √w_j of the weights as shares of a power of two above their sum, 0 past the last bit."""
+    scaled = np.zeros(8 * origin.n_bytes)
+    scaled[: origin.n_bits] = np.ldexp(origin.whole[0].astype(np.float64), -FINE)
+    return np.sqrt(scaled).astype(np.float32)
+
+
+def centroids(origin: Origin) -> NDArray[np.float32]:
+    """(n_bytes, 256, 8) what each byte stands for: √w_j·bit_j."""
+    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")  # (256, 8)
+    return roots(origin).reshape(-1, 1, 8) * bits.astype(np.float32)
+
+
+def downcast(index: Any) -> Any:
+    """The index inside that of ids, as the class that it is."""
+    faiss = require("faiss", "faiss")
+    binary = isinstance(index, faiss.IndexBinary)
+    return faiss.downcast_IndexBinary(index.index) if binary else faiss.downcast_index(index.index)
+
+
+def build(origin: Origin, codes: Codes, ids: Ints, kind: str, counts: Ints, n_bits: int) -> Any:
+    """An index with ids of a kind, filled."""
+    faiss = require("faiss", "faiss")
+    if kind == "exact":
+        inner = _scaled(origin)
+        index, add, added = faiss.IndexIDMap(inner), inner.add_sa_codes, codes
+    else:
+        inner = faiss.IndexBinaryFlat(n_bits) if kind == "binary" else faiss.IndexBinaryHNSW(n_bits, _LINKS)
+        index, add, added = faiss.IndexBinaryIDMap(inner), inner.add, repeat_bits(codes, counts, n_bits)
+    if len(codes):
+        add(added)
+    faiss.copy_array_to_vector(ids, index.id_map)
+    index.ntotal = len(ids)
+    return index
+
+
+def _scaled(origin: Origin) -> Any:
+    faiss = require("faiss", "faiss")
+    index = faiss.IndexPQ(8 * origin.n_bytes, origin.n_bytes, 8)
+    faiss.copy_array_to_vector(centroids(origin).ravel(), index.pq.centroids)
+    index.is_trained = True
+    return index
+
+
+def read_back(content: bytes, kind: str, where: str) -> Any:
+    """An index that FAISS serialised."""
+    faiss = require("faiss", "faiss")
+    read = faiss.deserialize_index if kind == "exact" else faiss.deserialize_index_binary
+    try:
+        return read(np.frombuffer(content, dtype=np.uint8))
+    except RuntimeError as error:
+        raise FormatError(f"{where} holds an index that FAISS cannot read: {error}") from error
+
+
+def check_centroids(index: Any, origin: Origin) -> None:
+    """Read the centroids back: they must be those of the weights."""
+    found = require("faiss", "faiss").vector_to_array(index.pq.centroids)
+    if not np.array_equal(found, centroids(origin).ravel()):
+        raise FormatError("its centroids are not those of its weights")
+
+
+def check_expanded(index: Any, codes: Codes, counts: Ints) -> None:
+    """Read the expanded codes back: they must be those of the codes."""
+    faiss = require("faiss", "faiss")
+    flat = faiss.downcast_IndexBinary(index.storage) if hasattr(index, "storage") else index
+    found = faiss.vector_to_array(flat.xb)
+    if not np.array_equal(found, repeat_bits(codes, counts, index.d).ravel()):
+        raise FormatError("its expanded codes are not those of its codes")

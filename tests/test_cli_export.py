@@ -1,0 +1,110 @@
+"""`cghash export`: what is written is what the stores read, and what cannot be is said in one line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sklearn.datasets import load_digits
+
+from cghash import CGHash
+from cghash.cli import main
+from cghash.cli.export import COMMANDS
+from cghash.stores.duckdb import DuckDBStore
+from cghash.stores.faiss import FaissStore
+from cghash.stores.onnx import origin_of_onnx
+from cghash.stores.parquet import ParquetStore
+
+X, y = load_digits(return_X_y=True)
+X, y = X[:200], y[:200]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return CGHash(12, random_state=0, n_jobs=1).fit(X, y)
+
+
+@pytest.fixture
+def folder(tmp_path, model, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model.save("model")
+    np.save("x.npy", X)
+    np.save("codes.npy", model.encode(X))
+    np.save("ids.npy", np.arange(200)[::-1] * 3)
+    return tmp_path
+
+
+def run(line, code=0):
+    result = CliRunner().invoke(main, line.split())
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.mark.parametrize(
+    ("line", "opened"),
+    [
+        ("faiss codes.npy", FaissStore.open),
+        ("faiss codes.npy --kind binary --expanded-bits 64", FaissStore.open),
+        ("faiss --items x.npy --kind hnsw", FaissStore.open),
+        ("parquet --items x.npy", ParquetStore.open),
+        ("duckdb codes.npy", DuckDBStore.open),
+        ("duckdb codes.npy --table photos", lambda *a: DuckDBStore.open(*a, table="photos")),
+    ],
+)
+def test_store_holds_the_codes_of_the_model_under_their_ids(folder, model, line, opened):
+    said = run(f"export {line} --model model --ids ids.npy -o out").stderr
+    assert said == "cghash: 200 codes of 12 bits, wrote out\n"
+    store = opened("out", model)
+    found = store.search_items(model, X, 1)
+    assert np.all(found.distances == 0)
+    assert len(store) == 200
+    assert np.all(found.ids % 3 == 0)
+    if hasattr(store, "close"):
+        store.close()
+
+
+def test_kind_and_bits_of_an_index_are_those_asked_for(folder):
+    run("export faiss codes.npy --model model --kind binary --expanded-bits 64 -q -o out")
+    about = FaissStore.open("out").info()
+    assert (about["kind"], about["expanded_bits"]) == ("binary", 64)
+
+
+def test_first_bits_of_a_model(folder, model):
+    run("export parquet --items x.npy --model model --n-bits 5 -q -o out")
+    np.testing.assert_array_equal(ParquetStore.open("out", model.truncate(5)).codes, model.truncate(5).encode(X))
+    run("export onnx model --n-bits 5 -q -o model.onnx")
+    assert origin_of_onnx("model.onnx").n_bits == 5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_graph_gives_the_codes_that_encode_writes(folder, model, dtype):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    said = run(f"export onnx model --dtype {dtype} -o model.onnx").stderr
+    assert said == f"cghash: a graph from 64 {dtype} to 12 bits, wrote model.onnx\n"
+    codes = onnxruntime.InferenceSession("model.onnx").run(["codes"], {"items": X.astype(dtype)})[0]
+    np.testing.assert_array_equal(codes, np.load("codes.npy"))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("faiss codes.npy -o out", "--model is needed"),
+        ("faiss --model model -o out", "give CODES, or --items with --model"),
+        ("parquet x.npy --model model -o out", "must hold packed codes"),
+        ("parquet codes.npy --model model -o no/such/out", "does not exist"),
+        ("duckdb codes.npy --model codes.npy -o out", "codes.npy is not a cghash file"),
+        ("onnx codes.npy -o out", "codes.npy is not a cghash file"),
+        ("onnx model -o -", "a model is not written to standard output"),
+        ("onnx model --n-bits 13 -o out", "--n-bits must be from 1 to 12"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_line(folder, line, message):
+    result = run(f"export {line}", code=2)
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not (folder / "out").exists()
+
+
+def test_help_of_every_format_shows_an_example():
+    for name in COMMANDS:
+        assert f"cghash export {name} " in run(f"export {name} --help").stdout

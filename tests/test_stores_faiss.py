@@ -1,0 +1,161 @@
+"""Indexes of FAISS: what its own tools read, what is proven, what is refused."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cghash.codes import expand, unpack, weighted_hamming
+from cghash.exceptions import FormatError, InvalidInputError
+from cghash.peers import PQ
+from cghash.stores import Origin
+from cghash.stores import faiss as stores_faiss
+from cghash.stores.faiss import FaissStore, to_faiss
+from cghash.stores.faiss_indexes import check_centroids
+from cghash.stores.ranking import NONE, least_distances, rank
+
+faiss = pytest.importorskip("faiss")
+
+
+@pytest.fixture
+def origin():
+    return Origin(np.random.default_rng(0).exponential(size=43))
+
+
+@pytest.fixture
+def codes():
+    bits = np.random.default_rng(1).integers(0, 2, (400, 43), dtype=np.uint8)
+    return np.packbits(bits, axis=1, bitorder="little")
+
+
+def test_squared_distances_of_the_exact_index_are_weighted_distances_in_parts_of_a_power_of_two(origin, codes):
+    """FAISS decodes a code to √w_j·bit_j, and Σ (√w_j·bit_j − √w_j·bit'_j)² is the weighted distance."""
+    store = to_faiss(origin, codes)  # held: it owns the index inside
+    vectors = faiss.downcast_index(store.index.index).sa_decode(codes)
+    squared = ((vectors[:20, None] - vectors[None]) ** 2).sum(axis=2)
+    bits = unpack(codes, 43)
+    unit = 2.0 ** np.ceil(np.log2(np.sum(origin.weights)))
+    np.testing.assert_allclose(squared * unit, weighted_hamming(bits[:20], bits, origin.weights), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["exact", "binary", "hnsw"])
+def test_file_is_read_by_faiss_itself_with_its_ids(tmp_path, origin, codes, kind):
+    ids = np.arange(400)[::-1] * 7
+    path = str(tmp_path / "codes.faiss")
+    store = FaissStore.write(path, origin, codes, ids, kind=kind, n_bits=128)
+    if kind == "exact":
+        index = faiss.read_index(path)
+        inner = faiss.downcast_index(index.index)
+        _, found = index.search(inner.sa_decode(codes[:10]), 1)
+    else:
+        index = faiss.read_index_binary(path)
+        _, found = index.search(expand(codes[:10], origin.weights, 128), 1)
+    np.testing.assert_array_equal(found[:, 0], ids[:10])
+    faiss.write_index(store.index, path) if kind == "exact" else faiss.write_index_binary(store.index, path)
+    with pytest.raises(FormatError, match="not an index that cghash wrote"):
+        FaissStore.open(path)
+
+
+def test_centroids_of_other_weights_are_refused(origin, codes):
+    index = to_faiss(origin, codes).index
+    with pytest.raises(FormatError, match="its centroids are not those of its weights"):
+        check_centroids(faiss.downcast_index(index.index), Origin(np.ones(43)))
+
+
+@pytest.mark.parametrize("kind", ["binary", "hnsw"])
+def test_expanded_codes_of_other_codes_are_refused(tmp_path, origin, codes, kind):
+    store = to_faiss(origin, codes, kind)
+    store.codes = codes[::-1]
+    store.save(tmp_path / "codes.faiss")
+    with pytest.raises(FormatError, match="its expanded codes are not those of its codes"):
+        FaissStore.open(tmp_path / "codes.faiss")
+
+
+@pytest.mark.parametrize("counts", [[1], [0.5] * 43, "x", [-1] * 43, [2**40] * 43])
+def test_counts_that_do_not_fit_are_refused(tmp_path, origin, codes, counts):
+    store = to_faiss(origin, codes, "binary")
+    store.counts = np.array(counts)
+    store.save(tmp_path / "codes.faiss")
+    with pytest.raises(FormatError, match="its parts do not fit together"):
+        FaissStore.open(tmp_path / "codes.faiss")
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=6))
+def test_least_distance_beyond_an_expanded_distance_is_that_of_all_differences(pairs):
+    whole, counts = (np.array(column) for column in zip(*pairs, strict=True))
+    differences = np.array(list(product((0, 1), repeat=len(pairs))))
+    hamming, distances = differences @ counts, differences @ whole
+    expected = [distances[hamming >= h].min() for h in range(counts.sum() + 1)]
+    np.testing.assert_array_equal(least_distances(whole, counts), expected)
+
+
+def test_answer_is_proven_only_when_all_others_are_farther():
+    origin = Origin([4.0, 2.0, 1.0])
+    query, codes = np.array([0], np.uint8), np.array([[1], [2]], np.uint8)  # 4 and 2 away
+    unit = round(1 / origin.whole[1])
+    assert rank(origin, query, codes, np.array([5, 6]), 2, 5 * unit).exact
+    assert not rank(origin, query, codes, np.array([5, 6]), 2, 4 * unit).exact  # an equal one might have a smaller id
+    assert not rank(origin, query, codes, np.array([5, 6]), 3, 5 * unit).exact  # one is missing
+    assert rank(origin, query, codes, np.array([5, 6]), 3, NONE).ids.tolist() == [6, 5]
+
+
+def test_more_candidates_prove_more_answers_of_the_binary_index(origin, codes):
+    store = to_faiss(origin, codes, "binary")
+    proven = [store.search(codes, 5, candidates=c).exact.mean() for c in (5, 50, 400)]
+    assert proven[0] < proven[1] <= proven[2] == 1.0
+
+
+def test_many_equal_distances_are_looked_through_to_the_least_ids():
+    """1000 equal codes: any 3 of them are nearest, but the order is (distance, id)."""
+    codes = np.zeros((1000, 1), dtype=np.uint8)
+    ids = np.random.default_rng(0).permutation(1000)
+    found = to_faiss(Origin(np.ones(8)), codes, ids=ids).search(codes[:1], 3)
+    assert found.ids.tolist() == [[0, 1, 2]]
+    assert found.exact.all()
+
+
+def test_distances_that_single_precision_cannot_tell_apart_are_told_apart():
+    """Weights 1 and 1 + 2^-40: FAISS sees a tie."""
+    origin = Origin([1.0 + 2.0**-40, 1.0] + [1e-3] * 30)
+    codes = np.array([[1, 0, 0, 0], [2, 0, 0, 0]], dtype=np.uint8)
+    found = to_faiss(origin, codes, ids=[1, 9]).search(np.zeros((1, 4), np.uint8), 2)
+    assert found.ids.tolist() == [[9, 1]]
+    assert found.distances.tolist() == [[1.0, 1.0 + 2.0**-40]]
+
+
+def test_info_tells_of_bits_that_the_expansion_lost():
+    store = to_faiss(Origin([100.0, 1.0, 0.0]), np.zeros((1, 1), np.uint8), "binary", n_bits=8)
+    about = store.info()
+    assert (about["kind"], about["expanded_bits"], about["lost"]) == ("binary", 8, 1)
+
+
+def test_what_faiss_cannot_take_is_named(origin, codes):
+    with pytest.raises(InvalidInputError, match="kind must be one of"):
+        to_faiss(origin, codes, "ivf")
+    with pytest.raises(InvalidInputError, match="n_bits must be a multiple of 8 for FAISS, got 100"):
+        to_faiss(origin, codes, "binary", n_bits=100)
+    with pytest.raises(InvalidInputError, match="candidates must be at least k=5, got 2"):
+        to_faiss(origin, codes).search(codes, 5, candidates=2)
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    with pytest.raises(InvalidInputError, match="model must rank by Hamming distance, got PQ"):
+        to_faiss(PQ(4, random_state=0).fit(X), codes)
+
+
+def test_description_that_does_not_fit_the_index_is_refused(tmp_path, origin, codes, monkeypatch):
+    store = to_faiss(origin, codes)
+    monkeypatch.setattr(FaissStore, "__len__", lambda self: 7)
+    store.save(tmp_path / "codes.faiss")
+    with pytest.raises(FormatError, match="it says 7 codes, and has 400 codes and 400 ids"):
+        FaissStore.open(tmp_path / "codes.faiss")
+
+
+def test_index_that_faiss_cannot_read_is_a_format_error(tmp_path, origin, codes, monkeypatch):
+    store = to_faiss(origin, codes)
+    monkeypatch.setattr(faiss, "serialize_index", lambda index: np.zeros(100, np.uint8))
+    store.save(tmp_path / "codes.faiss")
+    with pytest.raises(FormatError, match="an index that FAISS cannot read"):
+        stores_faiss.FaissStore.open(tmp_path / "codes.faiss")
