@@ -4,11 +4,16 @@ import { el, icon } from "./dom.js";
 
 const STRIP = 24; // numbers of an item that its strip shows
 
-let ranges = new Map();
+let ranges = new Map(); // the least and most of each number: strips of different items can be compared
+let workspaceKey = "";
 
-/** The least and most of each number, so that strips of different items can be compared. */
-export function learnRanges(attributes) {
-  const numbers = attributes.filter(({ kind, least, most }) => kind === "number" && most > least);
+/** What is known of a workspace without its items; images of two that were served here must not be mixed up. */
+export const keyOf = ({ key = "", title, kind, items, dimension }) => [key, title, kind, items, dimension].join("|");
+
+/** To be called before an item is drawn. */
+export function setUpItems(workspace) {
+  workspaceKey = encodeURIComponent(keyOf(workspace));
+  const numbers = workspace.attributes.filter(({ kind, least, most }) => kind === "number" && most > least);
   ranges = new Map(numbers.map((attribute) => [attribute.name, attribute]));
 }
 
@@ -16,7 +21,8 @@ export function learnRanges(attributes) {
 const sharpen = (event) => event.target.classList.toggle("pixels", event.target.naturalWidth <= 64);
 const missing = (event) => event.target.replaceWith(el("span", { class: "missing" }, icon("image")));
 
-export const imageAddress = (item, size) => `${item.image}?size=${size}`;
+/** Browsers keep images by their address, for a day. */
+export const imageAddress = (item, size) => `${item.image}?size=${size}&of=${workspaceKey}`;
 
 function picture(item, size, alt) {
   const image = el("img", { alt, decoding: "async", on: { load: sharpen, error: missing } });

@@ -4,7 +4,7 @@ import { get, post } from "./api.js";
 import { lineChart } from "./charts.js";
 import { announce, byId, count, duration, figure, noProblem, numbers, percent, problem, several, toast }
   from "./dom.js";
-import { learnRanges } from "./items.js";
+import { setUpItems } from "./items.js";
 import { follow, GOING, Progress } from "./jobs.js";
 import { drawReport } from "./report.js";
 import { drawVersions } from "./versions.js";
@@ -188,7 +188,7 @@ async function resume() {
 async function start() {
   try {
     const [workspace] = await Promise.all([get("/api/workspace"), reload()]);
-    learnRanges(workspace.attributes);
+    setUpItems(workspace);
     const now = models.models.find((model) => model.version === models.current);
     byId("bits").value = now?.bits ?? 64;
     byId("learn-form").addEventListener("submit", learn);

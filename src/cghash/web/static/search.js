@@ -7,7 +7,7 @@ import { Choices } from "./choices.js";
 import { announce, byId, count, el, noProblem, problem, put, several, toast } from "./dom.js";
 import { Filters } from "./filters.js";
 import { VirtualGrid } from "./grid.js";
-import { address, faceAndCaption, learnRanges } from "./items.js";
+import { address, faceAndCaption, setUpItems } from "./items.js";
 import { ItemPages } from "./pages.js";
 import { drawColumns } from "./results.js";
 import { readState, writeState } from "./state.js";
@@ -193,7 +193,7 @@ async function start() {
     problem(error.message);
     return;
   }
-  learnRanges(workspace.attributes);
+  setUpItems(workspace);
   filters = new Filters(workspace.attributes, (chosen) => adjust({ filters: chosen }));
   setUpAsking(workspace, (query) => open(query, wordsOf(query)));
   byId("more").addEventListener("click", () => {

@@ -3,7 +3,7 @@
 import { get, newKey } from "./api.js";
 import { drawContradictions } from "./contradictions.js";
 import { announce, byId, count, el, icon, noProblem, numbers, percent, problem, several, toast } from "./dom.js";
-import { faceAndCaption, learnRanges } from "./items.js";
+import { faceAndCaption, keyOf, setUpItems } from "./items.js";
 import { Outbox } from "./outbox.js";
 import { Questions, SIZE } from "./questions.js";
 
@@ -121,9 +121,8 @@ function drawSummary(summary) {
 async function start() {
   try {
     const [workspace, summary] = await Promise.all([get("/api/workspace"), get("/api/answers/summary")]);
-    const { title, kind, items, dimension, key = "" } = workspace;
-    learnRanges(workspace.attributes);
-    outbox = new Outbox([title, kind, items, dimension, key].join("|"), {
+    setUpItems(workspace);
+    outbox = new Outbox(keyOf(workspace), {
       changed: () => outbox && drawSent(),
       told: drawSummary,
       refused: (error) => toast(`An answer was refused: ${error.message}`),

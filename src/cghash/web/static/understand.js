@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { lineChart } from "./charts.js";
 import { announce, byId, count, el, figure, noProblem, numbers, percent, problem, several, track } from "./dom.js";
-import { faces, learnRanges } from "./items.js";
+import { faces, setUpItems } from "./items.js";
 
 const BITS = 8;
 
@@ -120,7 +120,7 @@ function oneBit(about, heaviest) {
 async function start() {
   try {
     const [workspace, list] = await Promise.all([get("/api/workspace"), get("/api/models")]);
-    learnRanges(workspace.attributes);
+    setUpItems(workspace);
     list.models.reverse();
     if (!list.models.length) {
       const ways = [["Teach", "/teach"], ["Learn", "/learn"]];
