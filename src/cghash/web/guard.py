@@ -47,6 +47,7 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 ]
+FRESH = [(b"cache-control", b"no-cache")]  # parts of the page: asked about, so that none is of another version
 _MOST_FORM = 4096  # bytes of the form that asks for the token: anyone may send it
 _CHANGING = {"POST", "PUT", "PATCH", "DELETE"}
 
@@ -102,7 +103,8 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", ()), *HEADERS]
+                fresh = FRESH if scope["path"].startswith("/static/") else ()
+                message["headers"] = [*message.get("headers", ()), *HEADERS, *fresh]
             await send(message)
 
         try:

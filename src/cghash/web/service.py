@@ -58,12 +58,12 @@ class Service:
             raise NotThereError(f"there is no item in row {row}: rows are 0 to {len(self.items) - 1}")
         return row
 
-    def describe(self, rows: Sequence[int] | Ints, *, whole: bool = False) -> list[dict[str, Any]]:
-        """Items as the API shows them."""
-        return [self._described(item, whole) for item in self.items.get(rows)]
+    def describe(self, rows: Sequence[int] | Ints, *, cut: int | None = _CUT) -> list[dict[str, Any]]:
+        """Items as the API shows them, their texts cut after so many characters."""
+        return [self._described(item, cut) for item in self.items.get(rows)]
 
-    def _described(self, item: Item, whole: bool) -> dict[str, Any]:
-        text = item.text if whole or item.text is None else item.text[:_CUT]
+    def _described(self, item: Item, cut: int | None) -> dict[str, Any]:
+        text = None if item.text is None else item.text[:cut]
         label = self.workspace.about["labels"]
         value = None if label is None else item.attributes.get(label)
         return {

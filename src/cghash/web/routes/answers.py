@@ -27,6 +27,7 @@ from . import REFUSED, answered, service_of
 router = APIRouter(prefix="/api", tags=["answers"], responses=REFUSED)
 
 _MOST_SKIPPED = 100
+_CUT = 600  # characters of a text that is asked about
 
 
 @router.get("/questions", response_model=QuestionsOut)
@@ -39,7 +40,7 @@ def questions(
     service = service_of(request)
     known = [row for row in skip if 0 <= row < len(service.items)]
     chosen = service.questioner.questions(service.usable(), service.book.past(), count, known)
-    shown = [(q, service.describe([q.anchor, q.left, q.right])) for q in chosen]
+    shown = [(q, service.describe([q.anchor, q.left, q.right], cut=_CUT)) for q in chosen]
     return answered(
         {
             "questions": [

@@ -61,7 +61,7 @@ def items(
 def item(request: Request, row: RowPath) -> Response:
     """One item, with the whole of its text."""
     service = service_of(request)
-    return answered(service.describe([service.check_row(row)], whole=True)[0])
+    return answered(service.describe([service.check_row(row)], cut=None)[0])
 
 
 @router.get(

@@ -55,13 +55,16 @@ export const numbers = (list, pairs) =>
 
 /** Say it to a screen reader. */
 export function announce(words) {
-  byId("live").textContent = words;
+  const live = byId("live");
+  live.textContent = ""; // the same words twice are two messages
+  setTimeout(() => { live.textContent = words; }, 50);
 }
 
 /** A message at the edge of the page, with at most one thing to do about it. */
-export function toast(words, action = null, seconds = 8) {
+export function toast(words, action = null, seconds = action ? 60 : 8) {
   const close = () => box.remove();
-  const box = el("div", { class: "toast" }, el("span", { role: "status" }, words));
+  const box = el("div", { class: "toast" }, el("span", {}, words));
+  announce(words);
   const act = () => {
     close();
     action.run();

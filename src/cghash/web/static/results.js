@@ -3,7 +3,7 @@
 import { newKey, post, remove } from "./api.js";
 import { bitsButton } from "./bits.js";
 import { modelName } from "./choices.js";
-import { announce, button, el, figure, icon, several, toast, track } from "./dom.js";
+import { button, el, figure, icon, several, toast, track } from "./dom.js";
 import { address, faceAndCaption } from "./items.js";
 import { roving } from "./roving.js";
 
@@ -58,9 +58,10 @@ function wishes(result, item, shown) {
 async function tell(pressed, body) {
   pressed.disabled = true;
   try {
-    const { answers } = await post("/api/answers/list", { key: newKey(), ...body });
+    pressed.dataset.key ||= newKey(); // kept until it is acknowledged: pressed again, it is the same answer
+    const { answers } = await post("/api/answers/list", { key: pressed.dataset.key, ...body });
+    delete pressed.dataset.key;
     pressed.setAttribute("aria-pressed", "true");
-    announce(`Should be ${body.wanted}: noted.`);
     const undo = async () => {
       await Promise.all(answers.map((answer) => remove(`/api/answers/${answer.id}`)));
       pressed.setAttribute("aria-pressed", "false");
@@ -70,7 +71,7 @@ async function tell(pressed, body) {
     const noted = `Should be ${body.wanted}: noted as ${several(answers.length, "answer")}.`;
     toast(noted, { word: "Undo", run: () => undo().catch(failed) });
   } catch (error) {
-    toast(`${error.message} Nothing was noted; try again.`);
+    toast(`${error.message} Press it again.`);
   } finally {
     pressed.disabled = false;
     pressed.focus({ preventScroll: true });
