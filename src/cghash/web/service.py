@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from starlette.concurrency import run_in_threadpool
 
 from ..exceptions import CGHashError, InvalidInputError
 from ..workspace.answers import AnswerBook
@@ -45,7 +47,8 @@ class Service:
         self.questioner = Questioner(workspace.vectors)
         self.jobs = Jobs(workspace)
         self.batcher = Batcher()
-        self._current: tuple[float, int | None] = (-np.inf, None)
+        self._current: tuple[float, int | None] = (-np.inf, None)  # when it was looked up
+        self._looking = False
 
     def close(self) -> None:
         self.jobs.stop()
@@ -79,21 +82,35 @@ class Service:
     # Models
 
     @property
-    def knows_current(self) -> bool:
-        """Whether `current` asks no database, which may take its time."""
-        return time.monotonic() - self._current[0] <= _FRESH
-
-    @property
     def current(self) -> int | None:
         """The version in use."""
-        if not self.knows_current:
-            self._current = (time.monotonic(), self.records.current)
+        if time.monotonic() - self._current[0] > _FRESH:
+            self._look()
         return self._current[1]
+
+    async def current_soon(self) -> int | None:
+        """The version in use, for the event loop: what is known, while one thread looks whether it is still so.
+
+        Were each request to look for itself, all that come in that moment would wait for each other.
+        """
+        seen, version = self._current
+        if seen == -np.inf:
+            return await run_in_threadpool(lambda: self.current)
+        if time.monotonic() - seen > _FRESH and not self._looking:
+            self._looking = True
+            asyncio.get_running_loop().run_in_executor(None, self._look)
+        return version
+
+    def _look(self) -> None:
+        try:
+            self._current = (time.monotonic(), self.records.current)
+        finally:
+            self._looking = False
 
     def use(self, version: int) -> None:
         self.check_version(version)
         self.records.use(version)
-        self._current = (-np.inf, None)
+        self._current = (time.monotonic(), version)
 
     def check_version(self, version: int) -> int:
         if all(v.version != version for v in self.records.versions()):

@@ -10,7 +10,6 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.concurrency import run_in_threadpool
 
 from ..guard import COOKIE, Token
 from ..metrics import Metrics
@@ -71,8 +70,7 @@ async def enter(request: Request) -> Response:
 async def health(request: Request) -> Response:
     """Whether the server answers, and with which model."""
     service = service_of(request)
-    current = service.current if service.knows_current else await run_in_threadpool(lambda: service.current)
-    return answered({"status": "ok", "items": len(service.items), "model": current})
+    return answered({"status": "ok", "items": len(service.items), "model": await service.current_soon()})
 
 
 @router.get("/metrics", response_class=PlainTextResponse, tags=["state"])

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from ...exceptions import FormatError, InvalidInputError
-from ...workspace.versions import CodeSearch, VectorSearch
+from ...workspace.versions import VECTORS, CodeSearch, VectorSearch
 from ..schemas import SearchByRow, SearchOptions, SearchOut, SearchRequest
 from ..service import Service
 from . import REFUSED, answered, service_of
@@ -94,11 +94,10 @@ async def _searched(service: Service, query: Any, asked: SearchOptions) -> dict[
 
 async def _opened(service: Service, asked: SearchOptions) -> tuple[int | str, CodeSearch | VectorSearch]:
     """The ranking; where a file or the database must be asked for it, in a thread."""
-    if asked.bits is None and (asked.model is not None or service.knows_current):
-        model = service.current if asked.model is None else asked.model
-        if service.versions.is_open(model):
-            return service.search_by(model)
-    return await run_in_threadpool(service.search_by, asked.model, asked.bits)
+    model = await service.current_soon() if asked.model is None else asked.model
+    if asked.bits is None and service.versions.is_open(model):
+        return service.search_by(model)
+    return await run_in_threadpool(service.search_by, VECTORS if model is None else model, asked.bits)
 
 
 async def _nearest(
