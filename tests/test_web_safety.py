@@ -639,7 +639,7 @@ def test_what_goes_wrong_here_is_for_the_log(folder, open_api, monkeypatch, capl
         raise RuntimeError("secret words in /a/secret/place")
 
     with open_api(folder) as client:
-        for name in ("summary", "search_by", "check_row", "current"):
+        for name in ("summary", "search_by", "check_row", "current", "current_soon"):
             monkeypatch.setattr(Service, name, fail if name != "current" else property(fail))
         monkeypatch.setattr(pages, "page", fail)
         response = client.get(address)
