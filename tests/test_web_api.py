@@ -680,6 +680,26 @@ def test_learning_from_answers_to_a_new_model_and_back(own):
     assert sent(own, "/api/search", {"item": 8, "k": 12, "model": 2})["results"] == found["results"]
 
 
+def test_a_version_chosen_while_the_old_one_is_looked_up_is_used(own, monkeypatch):
+    """Someone looks which version is used, and chooses another before the database has answered."""
+    from cghash.web.service import Service
+    from cghash.workspace.versions import Versions, add_model
+
+    add_model(own.workspace, Versions(own.workspace).at(1).model, "the same again")
+    service = Service(own.workspace)
+    use, records = service.use, type(service.records)
+    was = records.current.fget
+
+    def slow(self):
+        found = was(self)
+        use(2)
+        return found
+
+    monkeypatch.setattr(records, "current", property(slow))
+    assert service.current == 2
+    service.close()
+
+
 def test_a_job_is_cancelled(own):
     job = sent(own, "/api/jobs", {"bits": 500}, schemas.OneJobOut, 202)["job"]
     cancelled = sent(own, f"/api/jobs/{job['id']}/cancel", {}, schemas.OneJobOut)["job"]

@@ -102,8 +102,11 @@ class Service:
         return version
 
     def _look(self) -> None:
+        before = self._current
         try:
-            self._current = (time.monotonic(), self.records.current)
+            found = self.records.current
+            if self._current is before:  # else `use` was faster, and knows better
+                self._current = (time.monotonic(), found)
         finally:
             self._looking = False
 
