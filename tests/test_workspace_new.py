@@ -732,3 +732,10 @@ def test_an_empty_page_is_no_ink(digits):
     buffer = io.BytesIO()
     Image.new("RGB", (30, 30), "white").save(buffer, "PNG")
     assert not digits.embedder.image(buffer.getvalue()).any()
+
+
+def test_texts_that_share_their_only_word_have_one_direction(tmp_path):
+    (tmp_path / "items.csv").write_text("id,text\na,boat\nb,boat\nc,boat boat\nd,\n")
+    with create_workspace(tmp_path / "ws", tmp_path / "items.csv", text_column="text") as workspace:
+        assert workspace.vectors.tolist() == [[1.0], [1.0], [1.0], [0.0]]
+        assert workspace.embedder.text("a boat at sea").tolist() == [1.0]

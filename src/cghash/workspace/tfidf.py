@@ -69,6 +69,8 @@ class Tfidf(Embedder):
             raise InvalidInputError(f"texts must hold words of two letters or more: {error}") from error
         vocabulary = counter.get_feature_names_out().tolist()
         d = min(check_whole(dimension, 1, "dimension"), *counts.shape)
+        if len(vocabulary) == 1:  # there is one direction, and scikit-learn wants to choose among two
+            return cls(vocabulary, counter.idf_, np.ones((1, 1)))
         svd = TruncatedSVD(d, random_state=random_state).fit(counts)
         return cls(vocabulary, counter.idf_, svd.components_)
 
