@@ -38,7 +38,7 @@ browser: setup
 
 test: setup lint browser ## the whole suite, on the native kernels and on their NumPy twins
 	$(PYTEST) -n $(WORKERS)
-	CGHASH_KERNELS=numpy $(PYTEST) -n $(WORKERS) -m "not slow" tests --ignore tests/browser
+	CGHASH_KERNELS=numpy $(PYTEST) -n $(WORKERS) -m "not slow and not native_only" tests --ignore tests/browser
 
 lint: setup      ## ruff and mypy (strict)
 	$(BIN)/ruff check .
