@@ -546,9 +546,12 @@ def test_sentence_embeddings_are_there_where_their_package_is(tmp_path, monkeypa
     with pytest.raises(MissingDependencyError, match="pip install sentence-transformers"):
         create_workspace(tmp_path / "ws", path, embed="sentences")
 
+    fetched = []
+
     class Counting:
-        def __init__(self, name):
+        def __init__(self, name, local_files_only):
             assert name == "all-MiniLM-L6-v2"
+            fetched.append(not local_files_only)
 
         def encode(self, texts, **options):
             return np.array([[len(text), text.count("p")] for text in texts], dtype=float)
@@ -561,6 +564,7 @@ def test_sentence_embeddings_are_there_where_their_package_is(tmp_path, monkeypa
         assert workspace.vectors.tolist() == [[5, 0], [13, 2]]
         assert workspace.about["vectors"] == {"source": "sentences", "model": "all-MiniLM-L6-v2"}
         assert workspace.embedder.text("pp").tolist() == [2, 2]
+    assert fetched == [True, False]  # whoever makes a workspace may fetch the model; its server asks nobody
 
 
 # The folder

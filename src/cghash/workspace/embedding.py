@@ -110,14 +110,15 @@ class Sentences(Embedder):
     Parameters
     ----------
     model : name of the model, or the folder that holds it
+    fetch : whether a model that is not on this machine may be fetched; a server's never is
     """
 
     source = "sentences"
     words = "sentence embeddings of texts"
     takes_text = True
 
-    def __init__(self, model: str = "all-MiniLM-L6-v2") -> None:
-        self.model = model
+    def __init__(self, model: str = "all-MiniLM-L6-v2", *, fetch: bool = True) -> None:
+        self.model, self.fetch = model, fetch
         self._transformer: Any = None
 
     def about(self) -> dict[str, Any]:
@@ -131,7 +132,8 @@ class Sentences(Embedder):
         """The vectors of texts (n, d), each of length 1."""
         if self._transformer is None:
             self.check()
-            self._transformer = importlib.import_module("sentence_transformers").SentenceTransformer(self.model)
+            package = importlib.import_module("sentence_transformers")
+            self._transformer = package.SentenceTransformer(self.model, local_files_only=not self.fetch)
         found = self._transformer.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
         return np.asarray(found, dtype=np.float32)
 
@@ -155,7 +157,7 @@ def open_embedder(path: str | os.PathLike[str], about: dict[str, Any]) -> Embedd
         Given.source: Given,
         Gist.source: lambda: Gist(int(about["size"])),
         Digits.source: Digits,
-        Sentences.source: lambda: Sentences(str(about["model"])),
+        Sentences.source: lambda: Sentences(str(about["model"]), fetch=False),
         Tfidf.source: lambda: Tfidf.load(path),
     }
     way = ways.get(str(about.get("source")))
