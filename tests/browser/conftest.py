@@ -149,7 +149,12 @@ def open_page(browser, site):
     opened = []
 
     def open_one(path: str = "/", size: dict = DESKTOP, scheme: str = "light", base: Site = site):
-        context = browser.new_context(viewport=size, color_scheme=scheme, has_touch=size is PHONE)
+        context = browser.new_context(
+            viewport=size,
+            color_scheme=scheme,
+            has_touch=size is PHONE,
+            reduced_motion="reduce",  # places are compared: nothing may be on its way
+        )
         context.set_default_timeout(15000)
         page = context.new_page()
         page.visit = Visit(page, base)

@@ -24,8 +24,8 @@ def saved(page):
 
 
 def question(page):
-    """Names of anchor, left and right as they are shown."""
-    page.wait_for_selector("#question:not([hidden]) .candidate .title")
+    """Names of anchor, left and right, once they can be answered."""
+    page.wait_for_selector("#question:not([hidden]):not([aria-busy]) .candidate .title")
     return [page.locator(f"#{part} .title").inner_text() for part in ("anchor", "left", "right")]
 
 

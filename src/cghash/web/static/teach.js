@@ -20,6 +20,7 @@ let asked = 0;
 
 async function ask() {
   question = null;
+  byId("question").setAttribute("aria-busy", "true"); // what is still shown was answered
   try {
     question = await questions.next();
   } catch (error) {
@@ -37,6 +38,7 @@ function draw() {
   byId("anchor").replaceChildren(...faceAndCaption(anchor, SIZE));
   candidate(byId("left"), left, "left", "←");
   candidate(byId("right"), right, "right", "→");
+  byId("question").removeAttribute("aria-busy");
   for (const id of ["anchor", "left", "right"]) restart(byId(id));
   asked += 1;
   announce(`Question ${asked}: is ${anchor.title} more like ${left.title} or more like ${right.title}?`);
