@@ -135,7 +135,7 @@ def measure(data: tuple[np.ndarray, ...], true: Ints, order: Ints, seed: int, se
     X, _, queries, _ = data
     triplets = WAYS[setting["way"]](order, setting["K"], np.random.default_rng(seed))
     began = time.perf_counter()
-    model = CGHash(max(BITS), C=setting["C"], hash_function=setting["family"], random_state=seed)
+    model = CGHash(max(BITS), C=setting["C"], hash_function=setting["family"], n_jobs=1, random_state=seed)
     model.fit(X, triplets=triplets)
     seconds = round(time.perf_counter() - began, 1)
     rows = []
