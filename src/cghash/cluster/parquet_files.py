@@ -1,0 +1,146 @@
+"""Partitions of Parquet files: the footers tell what is where, and no vector is read before a worker does so."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import FormatError, InvalidInputError
+from ..stores.base import require
+from .partitions import Array, Partition, Piece
+
+Place = Callable[[int], str]  # of a row of a batch, for messages
+
+_BUFFER = 1 << 20  # bytes read ahead of a column: a row group is decoded page by page
+_ENDING = 8  # bytes: the footer's length, and b"PAR1"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns hold vectors, ids and labels."""
+
+    vector: str | tuple[str, ...]  # a column of lists, or one of numbers for each feature
+    ids: str | None = None
+    labels: str | None = None
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (self.vector,) if isinstance(self.vector, str) else self.vector
+
+    @property
+    def wanted(self) -> list[str]:
+        """Every column that is read."""
+        return list(dict.fromkeys([*self.features, *(name for name in (self.ids, self.labels) if name is not None)]))
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What tells one state of a file from another."""
+
+    size: int
+    mtime_ns: int
+    footer: str  # SHA-256
+
+    @classmethod
+    def of(cls, path: str) -> Stamp:
+        with open(path, "rb") as file:
+            about = os.fstat(file.fileno())
+            file.seek(max(0, about.st_size - _ENDING))
+            length = int.from_bytes(file.read(4), "little")
+            file.seek(max(0, about.st_size - _ENDING - length))
+            footer = hashlib.sha256(file.read(length + _ENDING)).hexdigest()
+        return cls(about.st_size, about.st_mtime_ns, footer)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParquetPartition(Partition):
+    """Row groups of a Parquet file."""
+
+    path: str
+    groups: tuple[int, ...]
+    row: int  # of the file, where they begin
+    columns: Columns
+    stamp: Stamp
+
+    def _pieces(self, rows: int) -> Iterator[Piece]:
+        with open_parquet(self.path, self.name) as file:
+            if Stamp.of(self.path) != self.stamp:
+                raise FormatError(f"{self.name} has changed since the data set was listed: list it again")
+            row = self.row
+            for group in self.groups:  # one after another, so that only one is in memory
+                for batch in file.iter_batches(rows, [group], self.columns.wanted, use_threads=False):
+                    yield self._piece(batch, row)
+                    row += batch.num_rows
+
+    def _piece(self, batch: Any, first: int) -> Piece:
+        def place(row: int) -> str:
+            return f"{self.name}, row {first + row}"
+
+        columns = self.columns
+        width = self.n_features if isinstance(columns.vector, str) else 1
+        features = [_matrix(batch.column(name), width, name, place) for name in columns.features]
+        y, ids = (
+            None if name is None else _values(batch.column(name), name, place) for name in (columns.labels, columns.ids)
+        )
+        return Piece(features[0] if len(features) == 1 else np.hstack(features), y, ids, first)
+
+
+@contextmanager
+def open_parquet(path: str | Path, name: str) -> Iterator[Any]:
+    """A Parquet file; FormatError for anything else."""
+    pa, parquet = require("pyarrow", "dask"), require("pyarrow.parquet", "dask")
+    try:
+        with parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
+            yield file
+    except OSError as error:
+        if error.errno is not None:  # the system's: no such file, no permission
+            raise
+        raise FormatError(f"{name} is not a Parquet file, or it is damaged: {error}") from error
+    except pa.ArrowException as error:
+        raise FormatError(f"{name} is not a Parquet file, or it is damaged: {error}") from error
+
+
+def _matrix(column: Any, n_features: int, name: str, place: Place) -> Array:
+    """(n, d) of a column of lists, (n, 1) of a column of numbers."""
+    kinds = require("pyarrow", "dask").types
+    _check_filled(column, name, place)
+    if not is_list(column.type):
+        return _values(column, name, place)[:, None]
+    if not kinds.is_fixed_size_list(column.type):
+        lengths = column.value_lengths().to_numpy(zero_copy_only=False)
+        wrong = lengths != n_features
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InvalidInputError(
+                f"{place(row)}: column {name!r} must hold lists of one length, {n_features} here, got {lengths[row]}"
+            )
+    flat = column.flatten()
+    return _values(flat, name, lambda i: place(i // max(1, n_features))).reshape(len(column), -1)
+
+
+def _values(column: Any, name: str, place: Place) -> Array:
+    """Numbers or words (n,), none of them missing."""
+    _check_filled(column, name, place)
+    if require("pyarrow", "dask").types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    values: Array = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _check_filled(column: Any, name: str, place: Place) -> None:
+    if column.null_count:
+        row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise InvalidInputError(f"{place(row)}: column {name!r} must not hold nulls")
+
+
+def is_list(kind: Any) -> bool:
+    """Whether a type of Arrow is that of vectors."""
+    kinds = require("pyarrow", "dask").types
+    return bool(kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind))
