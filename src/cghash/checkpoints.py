@@ -11,9 +11,10 @@ import numpy as np
 
 from . import storage
 from .exceptions import FormatError, InvalidInputError
-from .learning.column_generation import Problem, State
+from .learning.column_generation import State
 from .learning.families import functions_class
 from .learning.result import ColumnRecord
+from .learning.triplets import TripletSet
 
 KIND, VERSION = "cghash-checkpoint", 1
 
@@ -98,9 +99,8 @@ def weights_path(flat: np.ndarray[Any, np.dtype[np.float64]], n: int) -> list[An
     return [flat[starts[j] : starts[j + 1]].copy() for j in range(n)]
 
 
-def fingerprint_of(X: Any, problem: Problem, parameters: dict[str, Any]) -> str:
+def fingerprint_of(X: Any, t: TripletSet, duplets: Any, parameters: dict[str, Any]) -> str:
     """What makes two fits the same: data, comparisons and the parameters that change the outcome."""
-    t = problem.triplets
     data = (X.data, X.indices, X.indptr, np.array(X.shape)) if hasattr(X, "indptr") else (X,)
     words = np.frombuffer(repr(sorted(parameters.items())).encode(), np.uint8)
     return storage.digest(
@@ -112,7 +112,7 @@ def fingerprint_of(X: Any, problem: Problem, parameters: dict[str, Any]) -> str:
             t.far,
             t.far_ptr,
             t.weights,
-            problem.regularizer.duplets,
+            duplets,
             words,
         ]
     )

@@ -156,11 +156,14 @@ class CGHash(CodeEstimator):
         drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
         seed = saved.seed(drawn, fixed=self.random_state is not None)
         pairs = None if duplets is None else check.check_rows(duplets, 2, X.shape[0], "duplets", "two items")
-        problem = self._problem(self._triplets(X, y, triplets, triplet_weights, seed), pairs)
+        comparisons = self._triplets(X, y, triplets, triplet_weights, seed)
+        problem = self._problem(comparisons, pairs)
         compared = time.perf_counter()
         problem.family.prepare(X, np.random.default_rng([seed, 2**31]), n_threads(self.n_jobs))
         prepared = time.perf_counter()
-        state = saved.begin(lambda: fingerprint_of(X, problem, self._deciding()), seed, self.n_bits)
+        state = saved.begin(
+            lambda: fingerprint_of(X, comparisons, problem.regularizer.duplets, self._deciding()), seed, self.n_bits
+        )
         with FitProgress(self.n_bits, self.verbose) as progress:
 
             def after_column(state: State) -> None:
@@ -191,7 +194,7 @@ class CGHash(CodeEstimator):
         columns = Columns(comparisons, LOSSES["hinge"], n_threads(self.n_jobs), self.n_bits_)
         for column in bits.T:
             columns.append(column)
-        return columns.counts(columns.distances(self.weights_))[0]
+        return columns.counts(self.weights_)[0]
 
     def truncate(self, m: int) -> Self:
         """The model of the first m bits, with the weights that they had then."""

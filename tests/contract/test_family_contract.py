@@ -17,6 +17,7 @@ from cghash.exceptions import FormatError, InvalidInputError
 from cghash.learning.families import family_of, functions_class
 from cghash.learning.families.features import Features, fit_scaler, standardized
 from cghash.learning.families.minorize import minorize_maximize, relaxed_gain, signs
+from cghash.learning.families.passes import LocalPasses
 from cghash.learning.families.projection import RelaxedGain
 from cghash.learning.families.rbf import cluster_centres, drawn_items
 from cghash.learning.families.stump import StumpFunctions
@@ -313,7 +314,7 @@ def test_gradient_of_the_relaxed_gain_agrees_with_finite_differences(make):
     X = np.where(np.abs(X) > 1.0, X, 0.0) + 3.0 * (np.arange(4) == 3)  # sparse, and not centred
     pairs = Pricing(X, y).pairs
     Z = standardized(make(X), fit_scaler(make(X)))
-    relaxed = RelaxedGain(Z.take(pairs.items), pairs)
+    relaxed = RelaxedGain(LocalPasses(Z, pairs))
     x = np.random.default_rng(3).normal(size=5)
     value, gradient = relaxed(x)
     dense = (X - X.mean(axis=0)) / np.ptp(X, axis=0)

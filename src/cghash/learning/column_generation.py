@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import ConvergenceWarning, NothingToLearnError
-from .columns import Columns
+from .columns import Columns, ColumnSums
 from .families.base import Bits, Family, Functions, Priced
 from .losses import Loss
 from .master_choice import Master, master_for
-from .pricing import SignedPairs
+from .pricing import PricedPairs, SignedPairs
 from .regularizers import Regularizer
 from .result import ColumnRecord, FitResult
 from .solution import MasterSolution, feasible_share, reach, relative_gap
@@ -41,7 +41,7 @@ class State:
 class Problem:
     """The full problem: triplets, loss, regulariser, and the family to choose functions from."""
 
-    triplets: TripletSet
+    triplets: TripletSet | None  # None where they lie elsewhere, behind `ColumnSums`
     loss: Loss
     regularizer: Regularizer
     family: Family
@@ -61,6 +61,8 @@ class ColumnGeneration:
         Column j's random numbers depend on (seed, j) alone, so a resumed run draws the same.
     time_limit : float
         Seconds after which no further column is begun.
+    sums : ColumnSums and PricedPairs, optional
+        Where the triplets lie; by default here, in memory.
     """
 
     def __init__(
@@ -72,12 +74,14 @@ class ColumnGeneration:
         seed: int = 0,
         time_limit: float = np.inf,
         n_threads: int = 1,
+        sums: tuple[ColumnSums, PricedPairs] | None = None,
     ) -> None:
         self.problem, self.n_bits, self.tol = problem, n_bits, tol
         self.seed, self.time_limit = seed, time_limit
-        self.columns = Columns(problem.triplets, problem.loss, n_threads, min(n_bits, 256))
+        self.columns: ColumnSums
+        self.pairs: Any  # PricedPairs here; their family asks them for more
+        self.columns, self.pairs = sums_in_memory(problem, n_bits, n_threads) if sums is None else sums
         self.master: Master = master_for(self.columns, problem.regularizer.upper)
-        self.pairs = SignedPairs(*self._slots(), problem.triplets.n_items, n_threads)
         self._costs: list[float] = []
         self._bits: set[bytes] = set()
 
@@ -129,10 +133,9 @@ class ColumnGeneration:
         A search by heuristics may fail where functions exist: it is tried again with other draws.
         """
         regularizer, family = self.problem.regularizer, self.problem.family
-        duplets = np.full(len(regularizer.duplets), -regularizer.duplet / max(1, len(regularizer.duplets)))
-        self.pairs.set_weights(np.concatenate([-solution.slopes, duplets]))
+        self.pairs.set_slopes(solution.slopes, regularizer.duplet / max(1, len(regularizer.duplets)))
         priced = Priced([], [], [], max_gain=0.0, positive_gains=0.0)
-        if not len(self.pairs.items):
+        if not self.pairs.n_live:
             return priced
         for attempt in range(1 if family.exact else _ATTEMPTS):
             rng = np.random.default_rng([self.seed, len(state.records), attempt])
@@ -147,7 +150,7 @@ class ColumnGeneration:
         # an exact family leaves out what is taken: under l∞ another function with the same bits has its own weight
         twice = self.problem.family.exact and self.problem.regularizer.bounded
         for i, (bits, gain) in enumerate(zip(priced.bits, priced.gains, strict=True)):
-            if gain - flat > self.tol and (twice or _key(bits) not in self._bits):
+            if gain - flat > self.tol and (twice or self.columns.key(bits) not in self._bits):
                 return i
         return None
 
@@ -173,7 +176,7 @@ class ColumnGeneration:
     def _append(self, bits: Bits) -> None:
         self.columns.append(bits)
         self._costs.append(self.problem.regularizer.cost(bits))
-        self._bits.add(_key(bits))
+        self._bits.add(self.columns.key(bits))
         self.master.added(bits, self._costs[-1])
 
     # Bookkeeping
@@ -210,7 +213,7 @@ class ColumnGeneration:
         record.objective, record.bound_master = solution.objective, solution.bound
         record.evaluations_master += solution.n_evaluations
         record.tolerance_master = self.master.tol
-        record.satisfied, record.live_triplets = self.columns.counts(self.columns.distances(solution.w))
+        record.satisfied, record.live_triplets = self.columns.counts(solution.w)
 
     def _forget_unfinished(self, state: State) -> None:
         """After an interrupt: keep only columns whose weights were solved."""
@@ -236,7 +239,7 @@ class ColumnGeneration:
     ) -> None:
         regularizer = self.problem.regularizer
         promised = priced.gains[new]
-        satisfied, live = self.columns.counts(self.columns.distances(solution.w))
+        satisfied, live = self.columns.counts(solution.w)
         state.weights.append(solution.w)
         state.records.append(
             ColumnRecord(
@@ -247,7 +250,7 @@ class ColumnGeneration:
                 gap=1.0,
                 satisfied=satisfied,
                 live_triplets=live,
-                live_items=len(self.pairs.items),
+                live_items=self.pairs.n_live,
                 evaluations_pricing=priced.n_evaluations,
                 evaluations_master=solution.n_evaluations,
                 bytes_pricing=priced.bytes_read,
@@ -273,8 +276,8 @@ class ColumnGeneration:
             loss=str(getattr(problem.loss, "name", type(problem.loss).__name__)),
             regularizer="linf" if problem.regularizer.bounded else "l1",
             family=state.functions.family if state.functions is not None else "",
-            n_triplets=problem.triplets.n_triplets,
-            n_pairs=problem.triplets.n_slots,
+            n_triplets=self.columns.n_triplets,
+            n_pairs=self.columns.n_slots,
             columns=state.records,
             final_violation=final_violation,
             zero_weights=int(np.sum(state.weights[-1] <= 0.0)),
@@ -299,15 +302,19 @@ class ColumnGeneration:
     def _cost(self) -> Floats:
         return np.array(self._costs)
 
-    def _slots(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The two items of each pair slot of the triplets, then of each duplet."""
-        first, second = self.problem.triplets.slots()
-        duplets = self.problem.regularizer.duplets
-        return np.concatenate([first, duplets[:, 0]]), np.concatenate([second, duplets[:, 1]])
+
+def sums_in_memory(problem: Problem, n_bits: int, n_threads: int) -> tuple[Columns, SignedPairs]:
+    """Columns over the triplets, and signed pairs over the slots of the triplets, then of the duplets."""
+    triplets, duplets = problem.triplets, problem.regularizer.duplets
+    assert triplets is not None
+    columns = Columns(triplets, problem.loss, n_threads, min(n_bits, 256))
+    first, second = triplets.slots()
+    ends = np.concatenate([first, duplets[:, 0]]), np.concatenate([second, duplets[:, 1]])
+    return columns, SignedPairs(*ends, triplets.n_items, n_threads)
 
 
 def full_bound(
-    columns: Columns,
+    columns: ColumnSums,
     solution: MasterSolution,
     problem: Problem,
     priced: Priced,
@@ -340,8 +347,3 @@ def full_bound(
     if smooth:
         return columns.dual_value(solution.w, scale)
     return scale * solution.bound - (1.0 - scale) * rest
-
-
-def _key(bits: Bits) -> bytes:
-    """The same for a function and its complement, which give the same column."""
-    return np.packbits(bits ^ bits[0]).tobytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +15,31 @@ from .triplets import TripletSet
 Floats = NDArray[np.float64]
 
 
+class ColumnSums(Protocol):
+    """What Algorithm 1 asks of the columns, wherever the triplets lie; bits and slopes are only handed on."""
+
+    loss: Loss
+    n_triplets: int
+    n_slots: int
+    n_evaluations: int
+
+    @property
+    def n_columns(self) -> int: ...
+    def append(self, bits: Any) -> None: ...
+    def key(self, bits: Any) -> bytes: ...
+    def evaluate(self, w: Floats) -> tuple[float, Floats]: ...
+    def slopes(self, w: Floats) -> tuple[float, Any]: ...
+    def adjoint(self, slopes: Any) -> Floats: ...
+    def counts(self, w: Floats) -> tuple[float, int]: ...
+    def dual_value(self, w: Floats, scale: float) -> float: ...
+
+
 class Columns:
     """Columns a_j over a triplet set, kept as bits over its pair slots (design §3.1)."""
 
     def __init__(self, triplets: TripletSet, loss: Loss, n_threads: int = 1, capacity: int = 0) -> None:
         self.triplets = triplets
+        self.n_triplets, self.n_slots = triplets.n_triplets, triplets.n_slots
         self.loss = loss
         self.n_threads = n_threads
         self._code = kernel_code(loss)
@@ -41,6 +62,11 @@ class Columns:
     def append(self, bits: NDArray[np.bool_]) -> None:
         """Add the column of a hash function, from its bit of each item (n_items,)."""
         self._table.append(np.ascontiguousarray(bits, dtype=np.uint8))
+
+    @staticmethod
+    def key(bits: NDArray[np.bool_]) -> bytes:
+        """The same for a function and its complement, which give the same column."""
+        return np.packbits(bits ^ bits[0]).tobytes()
 
     def evaluate(self, w: Floats) -> tuple[float, Floats]:
         """F(w) and ∇F(w) (m,); gain_j = −∂F/∂w_j."""
@@ -73,8 +99,9 @@ class Columns:
         """Σ_slot slopes·bit_j (m,) for each column; −adjoint is the gains."""
         return self._table.adjoint(slopes, self.n_threads)  # type: ignore[no-any-return]
 
-    def counts(self, D: Floats) -> tuple[float, int]:
+    def counts(self, w: Floats) -> tuple[float, int]:
         """Share of triplets satisfied, by weight, and how many still have a multiplier."""
+        D = self.distances(w)
         dead_above = float(getattr(self.loss, "dead_above", np.inf))
         share, live = self._table.counts(D, 0.0, dead_above, self.n_threads)
         return min(float(share), 1.0), int(live)

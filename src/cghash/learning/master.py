@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from .columns import Columns
+from .columns import ColumnSums
 from .solution import MasterSolution, feasible_share, reach, relative_gap
 
 Floats = NDArray[np.float64]
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 class _Objective:
     """F + costᵀw with its gradient; remembers the best point and the best bound seen."""
 
-    def __init__(self, columns: Columns, cost: Floats, upper: float) -> None:
+    def __init__(self, columns: ColumnSums, cost: Floats, upper: float) -> None:
         self.columns, self.cost, self.upper = columns, cost, upper
         self.rest = float(np.asarray(columns.loss.conjugate(np.zeros(1)))[0])  # f*(0) = −inf f
         self.w, self.value, self.bound = np.zeros(len(cost)), np.inf, -np.inf
@@ -49,7 +49,7 @@ class _Objective:
 
 
 def solve_smooth(
-    columns: Columns, cost: Floats, upper: float, w0: Floats, tol: float = 1e-6, max_iter: int = 500
+    columns: ColumnSums, cost: Floats, upper: float, w0: Floats, tol: float = 1e-6, max_iter: int = 500
 ) -> MasterSolution:
     """All weights anew by L-BFGS-B from `w0`, until the relative gap is below `tol`."""
     objective = _Objective(columns, cost, upper)

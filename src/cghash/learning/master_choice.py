@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import Columns
+from .columns import Columns, ColumnSums
 from .cutting_plane import CuttingPlane
 from .hinge_lp import HingeDual
 from .losses import Hinge
@@ -45,7 +45,7 @@ class SmoothMaster:
 
     stateful = False
 
-    def __init__(self, columns: Columns, upper: float) -> None:
+    def __init__(self, columns: ColumnSums, upper: float) -> None:
         self.columns, self.upper, self.tol = columns, upper, 1e-5
 
     def added(self, bits: NDArray[np.bool_], cost: float) -> None:
@@ -77,7 +77,7 @@ class LinearProgramMaster:
 class _Raised:
     """Columns under a loss whose least value is not 0: the cutting planes see F − least ≥ 0."""
 
-    def __init__(self, columns: Columns, least: float) -> None:
+    def __init__(self, columns: ColumnSums, least: float) -> None:
         self.adjoint, self._columns, self._least = columns.adjoint, columns, least
 
     @property
@@ -98,7 +98,7 @@ class CuttingPlaneMaster:
 
     stateful = True
 
-    def __init__(self, columns: Columns, upper: float) -> None:
+    def __init__(self, columns: ColumnSums, upper: float) -> None:
         self.upper, self.tol = upper, 1e-4
         self._least = -float(np.asarray(columns.loss.conjugate(np.zeros(1)))[0])  # inf f
         self._raised = _Raised(columns, self._least)
@@ -113,10 +113,10 @@ class CuttingPlaneMaster:
         return replace(found, objective=found.objective + self._least, bound=found.bound + self._least)
 
 
-def master_for(columns: Columns, upper: float) -> Master:
+def master_for(columns: ColumnSums, upper: float) -> Master:
     """The solver for a loss and a number of triplets."""
     if getattr(columns.loss, "smooth", True):
         return SmoothMaster(columns, upper)
-    if type(columns.loss) is Hinge and columns.triplets.n_triplets <= LP_TRIPLETS:
+    if isinstance(columns, Columns) and type(columns.loss) is Hinge and columns.n_triplets <= LP_TRIPLETS:
         return LinearProgramMaster(columns, upper)
     return CuttingPlaneMaster(columns, upper)

@@ -6,7 +6,7 @@ negative on near ones; that is ¼·hᵀLh for h in {-1, 1}, with L the Laplacian
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,14 @@ from numpy.typing import NDArray
 from .. import _kernels
 
 Floats = NDArray[np.float64]
+
+
+class PricedPairs(Protocol):
+    """What Algorithm 1 itself asks of the pairs; the rest is between them and the family."""
+
+    @property
+    def n_live(self) -> int: ...
+    def set_slopes(self, slopes: Any, duplet: float) -> None: ...
 
 
 class SignedPairs:
@@ -35,6 +43,15 @@ class SignedPairs:
         self._graph.set_weights(weights, self.n_threads)
         self.items = self._graph.items  # (n_live,)
         self.scale = float(np.abs(weights).sum())  # no gain is larger
+
+    def set_slopes(self, slopes: Floats, duplet: float) -> None:
+        """Weights from a master's slopes over the slots of triplets; the slots behind them, of duplets, get −duplet."""
+        rest = len(self.first) - len(slopes)
+        self.set_weights(np.concatenate([-slopes, np.full(rest, -duplet)]))
+
+    @property
+    def n_live(self) -> int:
+        return len(self.items)
 
     def gain(self, bits: NDArray[np.bool_]) -> float:
         """The true gain of a hash function, from its bit of every item (n_items,)."""

@@ -15,7 +15,8 @@ from ..pricing import SignedPairs
 from .arrays import ArrayFunctions
 from .base import Bits, Family, Functions, Priced, ranked, rows_in_blocks
 from .features import fit_scaler, standardized
-from .projection import Direction, ProjectionPricing
+from .passes import Direction, LocalPasses
+from .projection import ProjectionPricing
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,11 @@ class LinearFamily(Family):
     def prepare(self, X: Any, rng: np.random.Generator, n_threads: int) -> None:
         self.X, self.n_threads = X, n_threads
         self.scaler = fit_scaler(X)
-        self.pricing = ProjectionPricing(standardized(X, self.scaler, n_threads), self.refined, n_threads=n_threads)
+        self.features = standardized(X, self.scaler, n_threads)
+        self.pricing = ProjectionPricing(self.refined)
 
     def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
-        directions, evaluations, n_bytes = self.pricing.search(pairs, rng)
+        directions, evaluations, n_bytes = self.pricing.search(LocalPasses(self.features, pairs), rng)
         functions = [self._function(direction) for direction in directions]
         found = [(function, self.training_bits(function)) for function in functions]
         return ranked(pairs, found, n_evaluations=evaluations, bytes_read=n_bytes)

@@ -8,7 +8,7 @@ g = (L + Λ)h. Λ starts at zero, where steps are long, and grows while steps do
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse.linalg
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..pricing import SignedPairs
 
 Answer = TypeVar("Answer")
+State = TypeVar("State")
 Signs = NDArray[np.float32]  # (n_live,) of -1 and 1
 Train = Callable[[NDArray[np.bool_], NDArray[np.float64]], tuple[Answer, Signs] | None]
 
@@ -50,22 +51,36 @@ def relaxed_gain(pairs: SignedPairs, h: Signs) -> float:
     return float(h @ pairs.laplacian(h)) / 4.0
 
 
-def minorize_maximize(
-    pairs: SignedPairs, start: Signs, train: Train[Answer], max_steps: int = 20
-) -> list[tuple[Answer, Signs]]:
-    """Answers of `train` along the way, each with a larger gain than the one before."""
-    full = 2.0 * pairs.near_weight()  # Λ
-    found: list[tuple[Answer, Signs]] = []
-    h, gain, level = start, -np.inf, 0
+def climb(start: State, step: Callable[[State, float], tuple[State, float] | None], max_steps: int = 20) -> list[State]:
+    """States along the way, each with a larger gain than the one before.
+
+    `step` goes from a state, with a share of Λ, to a new one and its gain, or nowhere.
+    """
+    found: list[State] = []
+    here, gain, level = start, -np.inf, 0
     for _ in range(max_steps):
-        g = np.asarray(pairs.laplacian(h) + _SHIFTS[level] * full * h, dtype=np.float64)
-        answer = train(g > 0, np.abs(g)) if np.any(g) else None
-        new = -np.inf if answer is None else relaxed_gain(pairs, answer[1])
-        if answer is not None and (not found or new > gain + 1e-7 * abs(gain)):
-            found.append(answer)
-            h, gain = answer[1], new
+        answer = step(here, _SHIFTS[level])
+        if answer is not None and (not found or answer[1] > gain + 1e-7 * abs(gain)):
+            here, gain = answer
+            found.append(here)
         elif level + 1 < len(_SHIFTS):
             level += 1
         else:
             break
     return found
+
+
+def minorize_maximize(
+    pairs: SignedPairs, start: Signs, train: Train[Answer], max_steps: int = 20
+) -> list[tuple[Answer, Signs]]:
+    """Answers of `train` along the way, each with a larger gain than the one before."""
+    full = 2.0 * pairs.near_weight()  # Λ
+
+    def step(here: tuple[Any, Signs], shift: float) -> tuple[tuple[Any, Signs], float] | None:
+        h = here[1]
+        g = np.asarray(pairs.laplacian(h) + shift * full * h, dtype=np.float64)
+        answer = train(g > 0, np.abs(g)) if np.any(g) else None
+        return None if answer is None else (answer, relaxed_gain(pairs, answer[1]))
+
+    none_yet: Any = None
+    return climb((none_yet, start), step, max_steps)

@@ -18,6 +18,7 @@ from .arrays import ArrayFunctions
 from .base import Bits, Family, Functions, Priced, ranked, rows_in_blocks
 from .features import Features
 from .linear import projected_bits
+from .passes import LocalPasses
 from .projection import ProjectionPricing
 
 Landmarks = Callable[[Any, int, np.random.Generator], NDArray[np.float64]]  # items, how many → (m, d)
@@ -114,11 +115,11 @@ class RBFFamily(Family):
             [bumps(X[rows], self.landmarks, self.gamma, self.mean) for rows in rows_in_blocks(len(X))]
         )
         self.size = float(np.sqrt(np.mean(np.sum(self.bumps**2, axis=1)))) or 1.0
-        features = Features(self.bumps / np.float32(self.size), n_threads=n_threads)
-        self.pricing = ProjectionPricing(features, self.refined, ridge=1e-3, n_starts=2, n_threads=n_threads)
+        self.features = Features(self.bumps / np.float32(self.size), n_threads=n_threads)
+        self.pricing = ProjectionPricing(self.refined, ridge=1e-3, n_starts=2)
 
     def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
-        directions, evaluations, n_bytes = self.pricing.search(pairs, rng)
+        directions, evaluations, n_bytes = self.pricing.search(LocalPasses(self.features, pairs), rng)
         functions = [self._function(v, b) for v, b in directions]
         found = [(function, self.training_bits(function)) for function in functions]
         return ranked(pairs, found, n_evaluations=evaluations, bytes_read=n_bytes)
