@@ -611,6 +611,19 @@ def test_the_same_results_in_any_order_give_the_same_bytes(report, tmp_path):
     assert first == second
 
 
+def test_a_report_in_the_folder_of_another_leaves_none_of_its_figures(tmp_path):
+    usps, isolet = (grid({"CGHash": 0.6, "LSH": 0.3}, dataset=name) for name in ("usps", "isolet"))
+    write_report(usps + isolet, tmp_path)
+    figures = tmp_path / "figures"
+    assert any("isolet" in path.name for path in figures.iterdir())
+    (figures / "isolet-by-hand.png").write_bytes(b"mine")
+    page = write_report(usps, tmp_path).read_text()
+    linked = set(re.findall(r'href="figures/([^"]+)"', page))
+    assert {path.name for path in figures.iterdir()} == linked | {"isolet-by-hand.png"}
+    assert linked
+    assert not any("isolet" in name for name in linked)
+
+
 def test_quality_over_bytes_says_where_codes_pass_the_floats(tmp_path):
     floats = [cell("Euclidean", dataset="newsgroups20", bits=b, bytes=1536, quality=0.5) for b in (32, 64)]
     codes = [cell("CGHash", dataset="newsgroups20", bits=b, quality=q) for b, q in ((32, 0.4), (64, 0.6))]

@@ -27,6 +27,9 @@ def file_name(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower())[:60].strip("-") or "figure"
 
 
+_LINK = re.compile(r'href="figures/([a-z0-9-]+\.(?:png|svg))"')
+
+
 class Gallery:
     """Writes figures into a folder, each under a name of its own."""
 
@@ -50,6 +53,13 @@ class Gallery:
             f'<figcaption id="{own}-caption"><strong>{escape(title)}</strong>{escape(words)} '
             f'<span class="files">{links}</span></figcaption>\n</figure>'
         )
+
+    def sweep(self, page: Path) -> None:
+        """Remove the figures that an earlier page links to and this gallery has not; other files stay."""
+        if page.is_file():
+            kept = {f"{own}.{kind}" for own in self.names for kind in ("png", "svg")}
+            for name in set(_LINK.findall(page.read_text(encoding="utf-8", errors="replace"))) - kept:
+                (self.folder / name).unlink(missing_ok=True)
 
     def _own(self, name: str) -> str:
         count, own = 1, name

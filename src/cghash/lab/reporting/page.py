@@ -27,6 +27,8 @@ _HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>')
 def write_report(results: Sequence[Result], folder: str | os.PathLike[str], title: str = TITLE) -> Path:
     """Write index.html, figures/ (PNG, SVG), summary.csv and cells.csv; the same results give the same bytes.
 
+    Figures of an earlier report in the folder that this one has not are removed; other files are left alone.
+
     Parameters
     ----------
     results : what `read_results` gives, of one experiment or of several
@@ -43,12 +45,10 @@ def write_report(results: Sequence[Result], folder: str | os.PathLike[str], titl
     gallery = Gallery(place)
     looks = looks_of(cell["method"] for cell in measured.good)
     page = _page(measured, Plots(measured, gallery, looks), title)
-    for name, text in {
-        "summary.csv": summary_csv(measured),
-        "cells.csv": cells_csv(measured),
-        "index.html": page,  # last: it is there when all is
-    }.items():
+    for name, text in {"summary.csv": summary_csv(measured), "cells.csv": cells_csv(measured)}.items():
         write_atomically(place / name, text.encode())
+    gallery.sweep(place / "index.html")
+    write_atomically(place / "index.html", page.encode())  # last: it is there when all is
     return place / "index.html"
 
 
