@@ -195,6 +195,20 @@ def test_without_a_published_checksum_the_first_one_seen_counts(site, tmp_path):
     assert not download.is_right(path, remote(site, checksum=None))
 
 
+def test_what_comes_again_must_be_what_came_first(site, tmp_path):
+    get(site, tmp_path, checksum=None).unlink()
+    first = (tmp_path / "a.bin.sha256").read_text()
+    assert get(site, tmp_path, checksum=None).read_bytes() == CONTENT  # the same once more
+    (tmp_path / "a.bin").unlink()
+    site.files["/a.bin"] = CONTENT[::-1]
+    with pytest.raises(FormatError, match=r"not what came first; if it is right, remove .*a\.bin\.sha256"):
+        get(site, tmp_path, checksum=None)
+    assert names(tmp_path) == ["a.bin.sha256"]
+    assert (tmp_path / "a.bin.sha256").read_text() == first
+    (tmp_path / "a.bin.sha256").unlink()
+    assert get(site, tmp_path, checksum=None).read_bytes() == CONTENT[::-1]
+
+
 def test_missing_file_is_told_at_once(site, tmp_path):
     with pytest.raises(MissingDataError, match="answered 404"):
         get(site, tmp_path, path="/nothing")
@@ -307,6 +321,17 @@ def test_download_that_is_not_what_it_should_be_is_not_kept(site, small_usps):
         datasets.load("usps", progress=False)
     site.files["/zip.test.gz"] = right
     assert datasets.load("usps", progress=False).X.shape == (40, 256)
+
+
+def test_source_that_changed_after_the_first_download_is_refused_again_and_again(site, small_usps, tmp_path):
+    datasets.load("usps", progress=False)
+    cache = tmp_path / "cache"
+    (cache / "usps.npz").unlink()
+    (cache / "originals" / "usps" / "zip.test.gz").unlink()
+    site.files["/zip.test.gz"] = usps_lines(10, 2)[1]
+    for _ in range(2):
+        with pytest.raises(FormatError, match="not what came first"):
+            datasets.load("usps", progress=False)
 
 
 def test_data_set_that_cannot_be_had_says_where_to_get_it_and_where_to_put_it(site, small_usps):

@@ -2,7 +2,7 @@
 
 A transfer goes to `<name>.part`. A later call goes on from its end, with the server's word (If-Range) that the file is
 still the same. A file with a published checksum is checked against it. One without is trusted when it is first seen:
-its SHA-256 is kept in `<name>.sha256`, and what lies there later must still have it.
+its SHA-256 is kept in `<name>.sha256`, and what lies there later, or comes again, must still have it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def fetch(remote: RemoteFile, folder: Path, progress: Progress | None = None, *,
     Raises
     ------
     MissingDataError : the source cannot be reached, or does not have it; what came is kept for the next call
-    FormatError : what came does not have the published checksum, and was removed
+    FormatError : what came does not have the checksum that was published, or first seen, and was removed
     """
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / remote.name
@@ -84,8 +84,7 @@ def fetch(remote: RemoteFile, folder: Path, progress: Progress | None = None, *,
 
 def is_right(path: Path, remote: RemoteFile) -> bool:
     """Whether a file has the published checksum, or where there is none, the one that was seen first."""
-    seen = _seen(path)
-    expected = remote.checksum or (f"sha256:{seen.read_text().split()[0]}" if seen.is_file() else None)
+    expected = remote.checksum or _first(path)
     return expected is None or _checksum(path, expected.partition(":")[0]) == expected
 
 
@@ -96,13 +95,16 @@ def forget(remote: RemoteFile, folder: Path) -> None:
 
 
 def _accept(part: Path, target: Path, remote: RemoteFile) -> None:
-    found = _checksum(part, remote.checksum.partition(":")[0]) if remote.checksum else None
-    if found != remote.checksum:
+    expected = remote.checksum or _first(target)
+    found = _checksum(part, expected.partition(":")[0] if expected else "sha256")
+    if expected and found != expected:
         _forget(part)
-        raise FormatError(f"{remote.url} must have the checksum {remote.checksum}, got {found}; it was not kept")
-    if not remote.checksum:
-        line = f"{_checksum(part, 'sha256').partition(':')[2]}  {target.name}\n"
-        write_atomically(_seen(target), line.encode())
+        known = (
+            "" if remote.checksum else f". So it was first seen; if the source has another now, remove {_seen(target)}"
+        )
+        raise FormatError(f"{remote.url} must have the checksum {expected}, got {found}; it was not kept{known}")
+    if not expected:
+        write_atomically(_seen(target), f"{found.partition(':')[2]}  {target.name}\n".encode())
     os.replace(part, target)
     _forget(part)
 
@@ -187,6 +189,12 @@ def _checksum(path: Path, kind: str) -> str:
 
 def _seen(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
+
+
+def _first(path: Path) -> str | None:
+    """The checksum that was first seen of a file without a published one."""
+    words = _seen(path).read_text().split() if _seen(path).is_file() else []
+    return f"sha256:{words[0]}" if words else None
 
 
 def _tag(part: Path) -> Path:

@@ -126,8 +126,9 @@ class _Search:
             return self._made(home, self.cache / f"{self.entry.stem}-{fingerprint}.npz")
         if (self.cache / file).is_file():
             return self._read(self.cache / file)
+        self._fetch(download)
         try:
-            return self._made(self._downloaded(download), self.cache / file, expected=True)
+            return self._made(self._fetched(), self.cache / file, expected=True)
         except FormatError:
             if download:
                 self._forget_unchecked()
@@ -154,8 +155,8 @@ class _Search:
             raise FormatError(f"{packed[0]} must hold {', '.join(self.entry.originals)}, and does not")
         return home
 
-    def _downloaded(self, download: bool) -> Path:
-        """The cache's originals, fetched and checked; without the network where all are there."""
+    def _fetch(self, download: bool) -> None:
+        """Bring the originals to the cache and check them; without the network where all are there."""
         if not download and not all(self._is_kept(remote) for remote in self.entry.files):
             raise MissingDataError(describe_missing(self.entry.name))
         check_needs(self.entry)
@@ -164,6 +165,9 @@ class _Search:
                 fetch(remote, self._kept, partial(self.tell, f"downloading {remote.name}"))
         except MissingDataError as error:
             raise MissingDataError(describe_missing(self.entry.name, str(error))) from error
+
+    def _fetched(self) -> Path:
+        """The cache's originals."""
         home = self._home(self._kept)
         if home is None:
             raise FormatError(f"{self._kept} must hold {', '.join(self.entry.originals)}, and does not")
