@@ -99,9 +99,7 @@ def _accept(part: Path, target: Path, remote: RemoteFile) -> None:
     found = _checksum(part, expected.partition(":")[0] if expected else "sha256")
     if expected and found != expected:
         _forget(part)
-        known = (
-            "" if remote.checksum else f". So it was first seen; if the source has another now, remove {_seen(target)}"
-        )
+        known = "" if remote.checksum else f": it is not what came first; if it is right, remove {_seen(target)}"
         raise FormatError(f"{remote.url} must have the checksum {expected}, got {found}; it was not kept{known}")
     if not expected:
         write_atomically(_seen(target), f"{found.partition(':')[2]}  {target.name}\n".encode())
