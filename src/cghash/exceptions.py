@@ -6,6 +6,7 @@ CGHashError
 ├── FormatError (ValueError)           a file is truncated, altered, foreign or of an unknown version
 ├── InUseError (OSError)               another writer has the file
 ├── ServerError (OSError)              a server of ours refused, failed or could not be reached
+├── ClusterError (OSError)             a Dask scheduler cannot be reached, is lost, or its workers die over the work
 ├── MissingDataError (FileNotFoundError)   a data set is not here, and could not be fetched
 └── MissingDependencyError (ImportError)   an optional package is needed
 
@@ -39,6 +40,10 @@ class InUseError(CGHashError, OSError):
 
 class ServerError(CGHashError, OSError):
     """A server refused a token, failed, or could not be reached."""
+
+
+class ClusterError(CGHashError, OSError):
+    """A Dask scheduler cannot be reached, is lost, or its workers die over the work; what was finished is kept."""
 
 
 class MissingDataError(CGHashError, FileNotFoundError):

@@ -1,12 +1,18 @@
 """Past one machine: Dask runs what a model does, partition by partition (extra `dask`).
 
-| module        | what it does                                                                            |
-|---------------|-----------------------------------------------------------------------------------------|
-| `datasets`    | `Dataset`: items in partitions, of Parquet files, Dask arrays or arrays                 |
+| module     | what it does                                                                    |
+|------------|---------------------------------------------------------------------------------|
+| `datasets` | `Dataset`: items in partitions, of Parquet files, Dask arrays or arrays         |
+| `clients`  | `connected`: a cluster that runs already, or processes of this machine          |
+| `encoding` | `encode`: the codes of a data set, in parts                                     |
+| `parts`    | `Encoded`: a folder of such parts                                               |
 """
 
 from __future__ import annotations
 
+from .clients import connected
 from .datasets import Dataset
+from .encoding import encode
+from .parts import Encoded
 
-__all__ = ["Dataset"]
+__all__ = ["Dataset", "Encoded", "connected", "encode"]
