@@ -23,9 +23,10 @@ from .estimator import MOST_BITS, CodeEstimator
 from .exceptions import FewerBitsWarning, InvalidInputError
 from .learning import supervision
 from .learning.column_generation import ColumnGeneration, Problem, State
-from .learning.columns import Columns
+from .learning.columns import Columns, ColumnSums
 from .learning.families import Family, family_of
 from .learning.losses import LOSSES, loss_of
+from .learning.pricing import PricedPairs
 from .learning.regularizers import REGULARIZERS, regularizer_of
 from .learning.result import ColumnRecord, FitResult
 from .learning.triplets import TripletSet, from_rows
@@ -161,23 +162,15 @@ class CGHash(CodeEstimator):
         compared = time.perf_counter()
         problem.family.prepare(X, np.random.default_rng([seed, 2**31]), n_threads(self.n_jobs))
         prepared = time.perf_counter()
-        state = saved.begin(
-            lambda: fingerprint_of(X, comparisons, problem.regularizer.duplets, self._deciding()), seed, self.n_bits
+        result = self._learn(
+            problem,
+            saved,
+            lambda: fingerprint_of(X, comparisons, problem.regularizer.duplets, self._deciding()),
+            seed,
+            began,
+            on_bit,
         )
-        with FitProgress(self.n_bits, self.verbose) as progress:
-
-            def after_column(state: State) -> None:
-                saved.write(state)
-                progress(state)
-                if on_bit is not None:
-                    on_bit(len(state.records), state.records[-1])
-
-            # the loop's matrices are small or go through our own kernels: waiting BLAS threads only get in the way
-            with threadpool_limits(1, user_api="blas"):
-                result = self._algorithm(problem, seed).run(state, after_column, began)
         result.seconds_triplets, result.seconds_family = compared - began, prepared - compared
-        result.seconds = time.perf_counter() - began
-        self._keep(state, result)
         return self
 
     def transform(self, X: Any) -> NDArray[np.uint8]:
@@ -225,6 +218,33 @@ class CGHash(CodeEstimator):
         return load_model(cls, path)  # type: ignore[no-any-return]
 
     # How the parts are put together
+
+    def _learn(
+        self,
+        problem: Problem,
+        saved: Checkpoint,
+        fingerprint: Callable[[], str],
+        seed: int,
+        began: float,
+        on_bit: Callable[[int, ColumnRecord], None] | None = None,
+        sums: tuple[ColumnSums, PricedPairs] | None = None,
+    ) -> FitResult:
+        """Run Algorithm 1 from what a checkpoint holds, and keep what comes out."""
+        state = saved.begin(fingerprint, seed, self.n_bits)
+        with FitProgress(self.n_bits, self.verbose) as progress:
+
+            def after_column(state: State) -> None:
+                saved.write(state)
+                progress(state)
+                if on_bit is not None:
+                    on_bit(len(state.records), state.records[-1])
+
+            # the loop's matrices are small or go through our own kernels: waiting BLAS threads only get in the way
+            with threadpool_limits(1, user_api="blas"):
+                result = self._algorithm(problem, seed, sums).run(state, after_column, began)
+        result.seconds = time.perf_counter() - began
+        self._keep(state, result)
+        return result
 
     def _check_parameters(self) -> None:
         if check.check_whole(self.n_bits, 1, "n_bits") > MOST_BITS:
@@ -294,7 +314,7 @@ class CGHash(CodeEstimator):
     def _family(self) -> Family:
         return family_of(self.hash_function, refined=self.method == "refined")
 
-    def _algorithm(self, problem: Problem, seed: int) -> ColumnGeneration:
+    def _algorithm(self, problem: Problem, seed: int, sums: tuple[ColumnSums, PricedPairs] | None) -> ColumnGeneration:
         return ColumnGeneration(
             problem,
             self.n_bits,
@@ -302,6 +322,7 @@ class CGHash(CodeEstimator):
             seed=seed,
             time_limit=np.inf if self.time_limit is None else self.time_limit,
             n_threads=n_threads(self.n_jobs),
+            sums=sums,
         )
 
     def _deciding(self) -> dict[str, Any]:
@@ -321,7 +342,7 @@ class CGHash(CodeEstimator):
                 f"learned {self.n_bits_} bits of the {self.n_bits} asked for: {result.message}. "
                 "A smaller C, more triplets (n_neighbors) or a richer hash_function gives more bits",
                 FewerBitsWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def __sklearn_tags__(self) -> Any:

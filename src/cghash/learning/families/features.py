@@ -13,6 +13,7 @@ from ... import _kernels
 from .base import rows_in_blocks
 
 Singles = NDArray[np.float32]
+Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -23,15 +24,15 @@ class Scaler:
     deviation would blow it up.
     """
 
-    mean: NDArray[np.float64]  # (d,)
-    scale: NDArray[np.float64]  # (d,)
+    mean: Doubles  # (d,)
+    scale: Doubles  # (d,)
 
-    def to_input(self, v: NDArray[Any], b: float) -> tuple[NDArray[np.float64], float]:
+    def to_input(self, v: NDArray[Any], b: float) -> tuple[Doubles, float]:
         """The same hyperplane in the units of the input: coefficients (d,) and intercept."""
         coef = np.asarray(v, dtype=np.float64) / self.scale
         return coef, float(b - self.mean @ coef)
 
-    def to_input_values(self, values: NDArray[Any], feature: NDArray[Any]) -> NDArray[np.float64]:
+    def to_input_values(self, values: NDArray[Any], feature: NDArray[Any]) -> Doubles:
         """Values of some features, in the units of the input; a constant feature's is its mean."""
         scale = np.where(np.isfinite(self.scale), self.scale, 0.0)
         return np.asarray(self.mean[feature] + scale[feature] * values)
@@ -39,9 +40,14 @@ class Scaler:
 
 def fit_scaler(X: Any) -> Scaler:
     """Mean and scale of each feature, in float64; a constant feature gets no say."""
+    exact = X.dtype == np.float64 and not sp.issparse(X)
     mean, variance = _moments(X)
-    low, high = (_extreme(X, which) for which in ("min", "max"))
-    noise = 1e-10 if X.dtype == np.float64 and not sp.issparse(X) else 1e-7  # of rounded items or squares
+    return scaler_of(mean, variance, _extreme(X, "min"), _extreme(X, "max"), exact)
+
+
+def scaler_of(mean: Doubles, variance: Doubles, low: Doubles, high: Doubles, exact: bool) -> Scaler:
+    """The scaler from each feature's mean, variance and extremes (d,); `exact` items are not rounded to float32."""
+    noise = 1e-10 if exact else 1e-7  # of rounded items or squares
     deviation = np.sqrt(variance)
     negligible = (deviation <= noise * np.abs(mean) + np.finfo(np.float64).tiny) | ~(high > low)
     half = np.where(negligible, np.inf, high / 2 - low / 2)
@@ -49,7 +55,7 @@ def fit_scaler(X: Any) -> Scaler:
     return Scaler(mean, half * length)
 
 
-def _moments(X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _moments(X: Any) -> tuple[Doubles, Doubles]:
     """Mean and variance (d,) of each feature."""
     n, d = X.shape
     if sp.issparse(X):
@@ -63,7 +69,7 @@ def _moments(X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return mean, total / n
 
 
-def _extreme(X: Any, which: str) -> NDArray[np.float64]:
+def _extreme(X: Any, which: str) -> Doubles:
     extreme = getattr(X, which)(axis=0)
     return np.asarray(extreme.toarray() if sp.issparse(extreme) else extreme, dtype=np.float64).ravel()
 
@@ -100,7 +106,7 @@ class Features:
         """The features of some items; all of them when nearly all are asked for."""
         return self if len(rows) == self.shape[0] else Features(self.matrix[rows], self.shift, self.n_threads)
 
-    def gram(self) -> NDArray[np.float64]:
+    def gram(self) -> Doubles:
         """ZᵀZ (d, d)."""
         product = self.matrix.T @ self.matrix
         dense = np.asarray(product.todense() if sp.issparse(product) else product, dtype=np.float64)

@@ -14,7 +14,7 @@ from ...exceptions import FormatError
 from ..pricing import SignedPairs
 from .arrays import ArrayFunctions
 from .base import Bits, Family, Functions, Priced, ranked, rows_in_blocks
-from .features import fit_scaler, standardized
+from .features import Scaler, fit_scaler, standardized
 from .passes import Direction, LocalPasses
 from .projection import ProjectionPricing
 
@@ -26,6 +26,12 @@ class LinearFunctions(ArrayFunctions):
     family: ClassVar[str] = "linear"
     coef: NDArray[np.float64]  # (ℓ, d)
     intercept: NDArray[np.float64]  # (ℓ,)
+
+    @classmethod
+    def along(cls, direction: Direction, scaler: Scaler) -> LinearFunctions:
+        """The function of a hyperplane over standardised features."""
+        coef, intercept = scaler.to_input(*direction)
+        return cls(coef[None, :], np.array([intercept]))
 
     def bits(self, X: Any, n_threads: int = 1) -> Bits:
         return projected_bits(X, self.coef, self.intercept, n_threads)
@@ -61,13 +67,9 @@ class LinearFamily(Family):
 
     def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
         directions, evaluations, n_bytes = self.pricing.search(LocalPasses(self.features, pairs), rng)
-        functions = [self._function(direction) for direction in directions]
+        functions = [LinearFunctions.along(direction, self.scaler) for direction in directions]
         found = [(function, self.training_bits(function)) for function in functions]
         return ranked(pairs, found, n_evaluations=evaluations, bytes_read=n_bytes)
 
     def training_bits(self, function: Functions) -> Bits:
         return function.bits(self.X, self.n_threads)[:, 0]
-
-    def _function(self, direction: Direction) -> LinearFunctions:
-        coef, intercept = self.scaler.to_input(*direction)
-        return LinearFunctions(coef[None, :], np.array([intercept]))

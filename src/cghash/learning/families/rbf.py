@@ -21,6 +21,9 @@ from .linear import projected_bits
 from .passes import LocalPasses
 from .projection import ProjectionPricing
 
+N_LANDMARKS = 2000
+WIDTH = 0.5  # of a bump, in mean squared distances
+SAMPLE = 2000  # items that say how far apart they are
 Landmarks = Callable[[Any, int, np.random.Generator], NDArray[np.float64]]  # items, how many → (m, d)
 
 
@@ -71,6 +74,12 @@ def bumps(X: Any, landmarks: NDArray[np.float64], gamma: float, mean: Any = 0.0)
     return np.asarray(np.exp(-gamma * squared_distances(X, landmarks)) - mean, dtype=np.float32)
 
 
+def gamma_for(sample: Any, landmarks: NDArray[np.float64], width: float) -> float:
+    """γ such that 1/(2γ) is `width` times the mean squared distance of some items to the landmarks."""
+    spread = float(np.mean(squared_distances(sample, landmarks)))
+    return 0.5 / max(width * spread, np.finfo(np.float64).tiny)
+
+
 def drawn_items(X: Any, n_landmarks: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Some items (m, d), drawn without replacement."""
     chosen = np.sort(rng.choice(len(X), min(n_landmarks, len(X)), replace=False))
@@ -93,11 +102,16 @@ def cluster_centres(X: Any, n_landmarks: int, rng: np.random.Generator) -> NDArr
         return np.asarray(middle + size * k_means.fit(placed).cluster_centers_.astype(np.float64))
 
 
+def pricing_over_bumps(refined: bool) -> ProjectionPricing:
+    """The search for functions over bumps, which are many and alike: little ridge, and one start more."""
+    return ProjectionPricing(refined, ridge=1e-3, n_starts=2)
+
+
 class RBFFamily(Family):
     """RBF functions over `n_landmarks` points; 1/(2γ) is `width` times the mean squared distance to them."""
 
     def __init__(
-        self, refined: bool, landmarks: Landmarks = drawn_items, n_landmarks: int = 2000, width: float = 0.5
+        self, refined: bool, landmarks: Landmarks = drawn_items, n_landmarks: int = N_LANDMARKS, width: float = WIDTH
     ) -> None:
         self.refined, self.choose_landmarks = refined, landmarks
         self.n_landmarks, self.width = n_landmarks, width
@@ -105,9 +119,8 @@ class RBFFamily(Family):
     def prepare(self, X: Any, rng: np.random.Generator, n_threads: int) -> None:
         self.n_threads = n_threads
         self.landmarks = self.choose_landmarks(X, self.n_landmarks, rng)
-        sample = X[np.sort(rng.choice(len(X), min(2000, len(X)), replace=False))]
-        spread = float(np.mean(squared_distances(sample, self.landmarks)))
-        self.gamma = 0.5 / max(self.width * spread, np.finfo(np.float64).tiny)
+        sample = X[np.sort(rng.choice(len(X), min(SAMPLE, len(X)), replace=False))]
+        self.gamma = gamma_for(sample, self.landmarks, self.width)
         self.mean = np.zeros(len(self.landmarks))
         for rows in rows_in_blocks(len(X)):
             self.mean += bumps(X[rows], self.landmarks, self.gamma).sum(axis=0, dtype=np.float64) / len(X)
@@ -116,7 +129,7 @@ class RBFFamily(Family):
         )
         self.size = float(np.sqrt(np.mean(np.sum(self.bumps**2, axis=1)))) or 1.0
         self.features = Features(self.bumps / np.float32(self.size), n_threads=n_threads)
-        self.pricing = ProjectionPricing(self.refined, ridge=1e-3, n_starts=2)
+        self.pricing = pricing_over_bumps(self.refined)
 
     def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
         directions, evaluations, n_bytes = self.pricing.search(LocalPasses(self.features, pairs), rng)
