@@ -12,10 +12,12 @@ import types
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, features
 
+from cghash.cli import main
 from cghash.exceptions import CGHashError, FormatError, InvalidInputError, MissingDependencyError
 from cghash.lab.features import gist
 from cghash.workspace import Workspace, create_workspace
@@ -540,31 +542,80 @@ def test_words_agree_with_scikit_learn(tmp_path):
     np.testing.assert_allclose(got @ got.T, expected @ expected.T, atol=0.05)  # a rotation apart
 
 
-def test_sentence_embeddings_are_there_where_their_package_is(tmp_path, monkeypatch):
-    path = table(tmp_path / "i.csv", ["id", "text"], ["a", "boats"], ["b", "pies and pies"])
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(MissingDependencyError, match="pip install sentence-transformers"):
-        create_workspace(tmp_path / "ws", path, embed="sentences")
-
-    fetched = []
+@pytest.fixture
+def transformers(monkeypatch):
+    """A package whose models count letters; (model, may it be fetched) of each that was loaded."""
+    loaded = []
 
     class Counting:
         def __init__(self, name, local_files_only):
-            assert name == "all-MiniLM-L6-v2"
-            fetched.append(not local_files_only)
+            loaded.append((name, not local_files_only))
+            if os.path.basename(name) not in ("all-MiniLM-L6-v2", "ours"):
+                raise OSError(f"{name} is no model\nmore words")
+            self.letter = "p" if name == "all-MiniLM-L6-v2" else "s"
 
         def encode(self, texts, **options):
-            return np.array([[len(text), text.count("p")] for text in texts], dtype=float)
+            return np.array([[len(text), text.count(self.letter)] for text in texts], dtype=float)
 
     module = types.ModuleType("sentence_transformers")
     module.__spec__ = types.SimpleNamespace()
     module.SentenceTransformer = Counting
     monkeypatch.setitem(sys.modules, "sentence_transformers", module)
-    with create_workspace(tmp_path / "ws", path, embed="sentences") as workspace:
+    return loaded
+
+
+@pytest.fixture
+def two_texts(tmp_path):
+    return table(tmp_path / "i.csv", ["id", "text"], ["a", "boats"], ["b", "pies and pies"])
+
+
+def test_sentence_embeddings_need_their_package(tmp_path, two_texts, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingDependencyError, match="pip install sentence-transformers"):
+        create_workspace(tmp_path / "ws", two_texts, embed="sentences")
+
+
+def test_sentence_embeddings_of_items_and_queries(tmp_path, two_texts, transformers):
+    with create_workspace(tmp_path / "ws", two_texts, embed="sentences") as workspace:
         assert workspace.vectors.tolist() == [[5, 0], [13, 2]]
         assert workspace.about["vectors"] == {"source": "sentences", "model": "all-MiniLM-L6-v2"}
         assert workspace.embedder.text("pp").tolist() == [2, 2]
-    assert fetched == [True, False]  # whoever makes a workspace may fetch the model; its server asks nobody
+    # whoever makes a workspace may fetch the model; its server asks nobody
+    assert transformers == [("all-MiniLM-L6-v2", True), ("all-MiniLM-L6-v2", False)]
+
+
+def test_a_sentence_model_of_ones_own_embeds_the_queries_too_wherever_the_server_is_started(
+    tmp_path, two_texts, transformers, monkeypatch
+):
+    (tmp_path / "models" / "ours").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    made = ["workspace", "new", "ws", "--items", "i.csv", "--embed", "sentences", "--sentence-model", "models/ours"]
+    assert CliRunner().invoke(main, [*made, "-q"]).exit_code == 0
+    monkeypatch.chdir("/")
+    with Workspace.open(tmp_path / "ws") as workspace:
+        assert workspace.vectors.tolist() == [[5, 1], [13, 2]]
+        assert workspace.embedder.text("ssp").tolist() == [3, 2]
+    assert transformers == [(str(tmp_path / "models" / "ours"), True), (str(tmp_path / "models" / "ours"), False)]
+
+
+def test_a_sentence_model_that_is_none_is_refused_before_any_work(tmp_path, two_texts, transformers):
+    with pytest.raises(InvalidInputError, match=r"sentence_model must be .* got 'theirs': theirs is no model$"):
+        create_workspace(tmp_path / "ws", two_texts, embed="sentences", sentence_model="theirs")
+    assert not (tmp_path / "ws").exists()
+    with pytest.raises(InvalidInputError, match="sentence_model must come with embed='sentences', got embed=None"):
+        create_workspace(tmp_path / "ws", two_texts, sentence_model="theirs")
+
+
+def test_a_sentence_model_that_is_not_on_the_server_keeps_no_other_search_from_its_answer(
+    tmp_path, two_texts, transformers
+):
+    create_workspace(tmp_path / "ws", two_texts, embed="sentences", sentence_model="ours").close()
+    about = tmp_path / "ws" / "workspace.json"
+    about.write_text(about.read_text().replace('"ours"', '"/home/models/gone"'))
+    with Workspace.open(tmp_path / "ws") as workspace:
+        assert workspace.vectors.shape == (2, 2)
+        with pytest.raises(MissingDependencyError, match="texts need the sentence model 'gone' on the server"):
+            workspace.embedder.text("pp")
 
 
 # The folder

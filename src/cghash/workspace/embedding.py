@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import os
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,8 @@ __all__ = ["Digits", "Embedder", "Gist", "Given", "Sentences", "open_embedder"]
 
 Vectors = NDArray[np.float32]  # (n, d)
 Vector = NDArray[np.float32]  # (d,)
+
+SENTENCE_MODEL = "all-MiniLM-L6-v2"
 
 
 class Embedder:
@@ -117,9 +120,10 @@ class Sentences(Embedder):
     words = "sentence embeddings of texts"
     takes_text = True
 
-    def __init__(self, model: str = "all-MiniLM-L6-v2", *, fetch: bool = True) -> None:
-        self.model, self.fetch = model, fetch
-        self._transformer: Any = None
+    def __init__(self, model: str | os.PathLike[str] = SENTENCE_MODEL, *, fetch: bool = True) -> None:
+        name = os.fspath(model)
+        self.model = os.path.abspath(name) if os.path.isdir(name) else name  # servers are started elsewhere
+        self.fetch = fetch
 
     def about(self) -> dict[str, Any]:
         return {"source": self.source, "model": self.model}
@@ -130,17 +134,25 @@ class Sentences(Embedder):
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         """The vectors of texts (n, d), each of length 1."""
-        if self._transformer is None:
-            self.check()
-            package = importlib.import_module("sentence_transformers")
-            self._transformer = package.SentenceTransformer(self.model, local_files_only=not self.fetch)
-        found = self._transformer.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
+        found = self.transformer.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
         return np.asarray(found, dtype=np.float32)
 
-    def check(self) -> None:
-        """Refuse where the package is missing."""
+    @cached_property
+    def transformer(self) -> Any:
+        """The model; an error says that it, or the package, is not there."""
         if importlib.util.find_spec("sentence_transformers") is None:
             raise MissingDependencyError("sentence embeddings need the package: pip install sentence-transformers")
+        package = importlib.import_module("sentence_transformers")
+        try:
+            return package.SentenceTransformer(self.model, local_files_only=not self.fetch)
+        except (OSError, ValueError) as error:
+            if not self.fetch:
+                name = os.path.basename(self.model)
+                raise MissingDependencyError(f"texts need the sentence model {name!r} on the server") from error
+            reason = (str(error).splitlines() or [""])[0]
+            raise InvalidInputError(
+                f"sentence_model must be a model that sentence-transformers can load, got {self.model!r}: {reason}"
+            ) from error
 
 
 def open_embedder(path: str | os.PathLike[str], about: dict[str, Any]) -> Embedder:

@@ -41,6 +41,7 @@ def create_workspace(
     *,
     vectors: str | os.PathLike[str] | NDArray[Any] | None = None,
     embed: str | None = None,
+    sentence_model: str | os.PathLike[str] | None = None,
     labels: str | os.PathLike[str] | None = None,
     title: str | None = None,
     id_column: str | None = None,
@@ -57,6 +58,8 @@ def create_workspace(
     vectors : the items' vectors, in their order: an .npy, .npz, .csv or .parquet file, an array (n, d), or the name of
         a column of `source`; an array or column `id` in the file tells which item each is of
     embed : how to compute vectors otherwise: "gist" (pictures), "tfidf" or "sentences" (texts); by default what fits
+    sentence_model : the model of "sentences": a name that sentence-transformers knows, or a folder that holds one;
+        all-MiniLM-L6-v2 otherwise. Texts that are searched for are embedded by the same
     labels : the column that holds labels, or a file with one label an item
     title : what people call it; the name of the source otherwise
     id_column : the column that holds ids, else one called `id`, else they are row numbers
@@ -75,7 +78,7 @@ def create_workspace(
     ('texts', [1])
     """
     target = check_target(folder)
-    ways = Ways(vectors, embed)
+    ways = Ways(vectors, embed, sentence_model)
     table, asked = _opened(source, Asked(id_column, text_column, None if labels is None else os.fspath(labels)))
     plan = plan_import(table, asked, as_numbers=vectors is None)
     return build_workspace(target, plan, ways, asked.labels, title or _title(source), progress)

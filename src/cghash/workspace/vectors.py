@@ -6,6 +6,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ class Ways:
 
     vectors: str | os.PathLike[str] | NDArray[Any] | None = None
     embed: str | None = None
+    sentence_model: str | os.PathLike[str] | None = None
     embedder: Embedder = field(default_factory=Given)
     notes: list[str] = field(default_factory=list)
     X: Block | None = None  # of a file or an array, once it is read
@@ -49,6 +51,8 @@ class Ways:
         """Refuse before the work what would fail after it."""
         if self.vectors is not None and self.embed is not None:
             raise InvalidInputError("vectors and embed must not both be given")
+        if self.sentence_model is not None and self.embed != "sentences":
+            raise InvalidInputError(f"sentence_model must come with embed='sentences', got embed={self.embed!r}")
         if self.embed is not None:
             self._check_embed(plan)
         elif self.vectors is not None and self.column(plan) is None:
@@ -60,7 +64,11 @@ class Ways:
         if not (plan.image if EMBEDS[self.embed] == "images" else plan.text):
             raise InvalidInputError(f"embed={self.embed!r} needs {EMBEDS[self.embed]}, got items without")
         if self.embed == "sentences":
-            Sentences().check()
+            _ = self.sentences.transformer
+
+    @cached_property
+    def sentences(self) -> Sentences:
+        return Sentences() if self.sentence_model is None else Sentences(self.sentence_model)
 
     def _read(self, plan: Plan) -> None:
         """Read an array or a file, with a vector for each row of the items' table or with ids."""
@@ -114,7 +122,7 @@ def write_vectors(
     way = ways.embed or {"images": "gist", "texts": "tfidf", "vectors": "numbers"}[plan.kind]
     if way == "numbers":
         return ways.embedder, _write(folder, _numbers(plan, ways.notes), len(items), tell)
-    embedder = _embedder(way, items)
+    embedder = ways.sentences if way == "sentences" else _embedder(way, items)
     batches = _pictures(folder, items, embedder) if isinstance(embedder, Gist) else map(embedder.texts, items.texts())
     if hasattr(embedder, "save"):
         embedder.save(folder / EMBEDDER)
@@ -124,8 +132,6 @@ def write_vectors(
 def _embedder(way: str, items: ItemTable) -> Any:
     if way == "gist":
         return Gist()
-    if way == "sentences":
-        return Sentences()
     from .tfidf import Tfidf
 
     step = -(-len(items) // _TEXTS)

@@ -52,11 +52,12 @@ def _facts(workspace: Workspace) -> dict[str, Any]:
 def _for_people(facts: dict[str, Any]) -> list[tuple[str, str]]:
     skipped = facts["skipped"]["count"]
     current = f", version {facts['current']} is used" if facts["current"] is not None else ""
+    model = f" by {facts['vectors']['model']}" if "model" in facts["vectors"] else ""
     undone = f", {facts['answers']['undone']} of them taken back" if facts["answers"]["undone"] else ""
     return [
         ("title", facts["title"]),
         ("items", f"{facts['items']} ({facts['kind']})" + (f", {skipped} left out" if skipped else "")),
-        ("vectors", f"{facts['dimension']} numbers ({facts['vectors']['source']})"),
+        ("vectors", f"{facts['dimension']} numbers ({facts['vectors']['source']}{model})"),
         ("attributes", "; ".join(map(_attribute, facts["attributes"])) or "none"),
         ("labels", facts["labels"] or "none"),
         ("answers", f"{facts['answers']['count']}{undone}"),

@@ -30,6 +30,12 @@ from .._options import quiet_option
     type=click.Choice(["gist", "tfidf", "sentences"]),
     help="How to compute vectors otherwise.  [default: gist of pictures, tfidf of texts]",
 )
+@click.option(
+    "--sentence-model",
+    metavar="MODEL",
+    help="Model of '--embed sentences': a name known to sentence-transformers, or a folder.  "
+    "[default: all-MiniLM-L6-v2]",
+)
 @click.option("--labels", metavar="COLUMN", help="Column that holds labels, or a file with one label an item.")
 @click.option("--id-column", metavar="NAME", help="Column that holds the ids.  [default: id, else row numbers]")
 @click.option(
@@ -48,6 +54,7 @@ def new(folder: str, items: str, quiet: bool, **settings: Any) -> None:
     Examples:
       cghash workspace new birds --items photos/
       cghash workspace new news --items articles.csv --labels topic
+      cghash workspace new mail --items mail.csv --embed sentences --sentence-model models/ours
       cghash workspace new songs --items songs.parquet --vectors embeddings.npy --title "Our songs"
       cghash workspace new points --items vectors.npy
     """
