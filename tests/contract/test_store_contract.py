@@ -20,6 +20,7 @@ from cghash.stores import Origin, base, origin_of
 from cghash.stores.duckdb import DuckDBStore
 from cghash.stores.faiss import FaissStore
 from cghash.stores.parquet import ParquetStore
+from cghash.stores.postgres import PostgresStore
 
 WRITERS = {
     "faiss exact": (FaissStore, {"kind": "exact"}),
@@ -27,8 +28,11 @@ WRITERS = {
     "faiss hnsw": (FaissStore, {"kind": "hnsw", "n_bits": 64}),
     "parquet": (ParquetStore, {}),
     "duckdb": (DuckDBStore, {}),
+    "postgres scan": (PostgresStore, {"hnsw": False}),
+    "postgres hnsw": (PostgresStore, {"n_bits": 64}),
 }
-PROVEN = ("faiss exact", "parquet", "duckdb")
+PROVEN = ("faiss exact", "parquet", "duckdb", "postgres scan")
+of_files = pytest.mark.parametrize("name", [name for name in WRITERS if not name.startswith("postgres")])
 
 
 def random_codes(rng, n, n_bits, distinct=None):
@@ -52,12 +56,27 @@ def name(request):
 
 
 @pytest.fixture
-def write(name, tmp_path):
+def place(name, tmp_path, request):
+    """Where a store of a name is: the path of a file, or a URL and a table."""
+    if not name.startswith("postgres"):
+        return lambda path: (tmp_path / path, {})
+    url = request.getfixturevalue("postgres")()
+    return lambda path: (url, {"table": path})
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "codes.store"
+
+
+@pytest.fixture
+def write(name, place):
     cls, options = WRITERS[name]
     opened = []
 
     def written(*arguments, path="codes.store", **more):
-        opened.append(cls.write(tmp_path / path, *arguments, **options, **more))
+        where, named = place(path)
+        opened.append(cls.write(where, *arguments, **options, **named, **more))
         return opened[-1]
 
     yield written
@@ -71,8 +90,9 @@ def close(store):
 
 
 @pytest.fixture
-def reopen(name, tmp_path):
-    return partial(WRITERS[name][0].open, tmp_path / "codes.store")
+def reopen(name, place):
+    where, named = place("codes.store")
+    return partial(WRITERS[name][0].open, where, **named)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 7, 8, 9, 40, 64, 100]), st.sampled_from([0, 1, 5, 60]))
@@ -215,17 +235,19 @@ def test_codes_are_replaced_by_writing_again(write, reopen):
     close(store)
 
 
+@of_files
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"not one of ours" * 1000])
-def test_foreign_file_is_a_format_error(reopen, tmp_path, content):
-    (tmp_path / "codes.store").write_bytes(content)
+def test_foreign_file_is_a_format_error(file, reopen, content):
+    file.write_bytes(content)
     with pytest.raises(FormatError, match=r"codes\.store"):
         reopen()
 
 
-def test_missing_file_is_what_the_system_says_and_a_folder_is_a_format_error(reopen, tmp_path):
+@of_files
+def test_missing_file_is_what_the_system_says_and_a_folder_is_a_format_error(file, reopen):
     with pytest.raises(FileNotFoundError, match=r"codes\.store"):
         reopen()
-    (tmp_path / "codes.store").mkdir()
+    file.mkdir()
     with pytest.raises(FormatError, match=r"codes\.store"):
         reopen()
 
@@ -242,30 +264,30 @@ def changes_nothing(reopen, name, queries, expected):
     return same and name in ("duckdb", "parquet")
 
 
+@of_files
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
-def test_half_written_file_is_a_format_error_or_nothing_is_missing(write, reopen, name, tmp_path, share):
+def test_half_written_file_is_a_format_error_or_nothing_is_missing(file, write, reopen, name, share):
     codes = random_codes(np.random.default_rng(0), 4000, 64)
     store = write(Origin(np.ones(64)), codes)
     expected = store.search(codes[:5], 3)
     close(store)
-    path = tmp_path / "codes.store"
-    content = path.read_bytes()
-    path.write_bytes(content[: int(share * len(content))])
+    content = file.read_bytes()
+    file.write_bytes(content[: int(share * len(content))])
     assert changes_nothing(reopen, name, codes[:5], expected)
 
 
-def test_altered_byte_is_a_format_error_or_changes_nothing(write, reopen, name, tmp_path):
+@of_files
+def test_altered_byte_is_a_format_error_or_changes_nothing(file, write, reopen, name):
     rng = np.random.default_rng(0)
     origin, codes = Origin(rng.exponential(size=40)), random_codes(rng, 200, 40)
     store = write(origin, codes)
     expected = store.search(codes[:5], 3)
     close(store)
-    path = tmp_path / "codes.store"
-    content = path.read_bytes()
+    content = file.read_bytes()
     for place in rng.integers(0, len(content), 20 if name == "duckdb" else 100):
         damaged = bytearray(content)
         damaged[place] ^= 1 << rng.integers(8)
-        path.write_bytes(damaged)
+        file.write_bytes(damaged)
         assert changes_nothing(reopen, name, codes[:5], expected), place
 
 

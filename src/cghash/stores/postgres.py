@@ -1,0 +1,237 @@
+"""Codes as a table of PostgreSQL, searched by pgvector's HNSW graph or by a scan, exactly under the learned weights.
+
+A table has the columns `id` (bigint, its key), `code` (`bit(n)`), `expanded` (bits repeated by weight, which PostgreSQL
+itself makes of the code), and the user's own. Three functions belong to it: `<table>_nearest(query, k)`, an exact scan;
+`<table>_distance(code, code)`; `<table>_expand(code)`. What codes it holds is said in the comment on `code`.
+
+A search takes some of the nearest by plain Hamming distance of expanded codes and ranks them by the weights. With
+`exact=True` it then proves the answer: how far an expanded code is away bounds its distance from below, so one scan
+over expanded codes leaves the few that could be nearer, and these are ranked too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
+
+from .._validation import check_whole
+from ..exceptions import CGHashWarning, FormatError, InvalidInputError
+from ..index.checks import check_codes, check_ids
+from .base import Found, Path, Store, checked, require
+from .postgres_copy import payload_columns
+from .postgres_layout import Layout, check_name, layout_from, layout_of
+from .postgres_search import Searcher
+from .postgres_session import Session, place
+from .postgres_tables import (
+    Given,
+    Graph,
+    check_table,
+    columns_of,
+    merge_rows,
+    operator_of_graph,
+    read_about,
+    replace_table,
+    schema_of,
+)
+from .ranking import Codes, Ranked, joined
+
+sql = require("psycopg.sql", "postgres")
+
+_MORE = 10  # times k items are ranked by the weights, as the order of expanded codes is not theirs
+_ROOM = len("_distance")  # the longest ending of a name
+
+
+class PostgresStore(Store):
+    """Codes in a table of a PostgreSQL database, which is connected to until `close`.
+
+    Examples
+    --------
+    >>> store = PostgresStore.write("postgresql://ann@db/shop", model, codes, table="photos")  # doctest: +SKIP
+    >>> store.search(model.encode(queries), k=10).ids  # doctest: +SKIP
+    """
+
+    def __init__(self, session: Session, layout: Layout, operator: Any) -> None:
+        self.session, self.layout, self.where = session, layout, session.where
+        self.origin, self.table = layout.origin, layout.table
+        self.hnsw = operator is not None  # whether there is a graph
+        self._searcher = Searcher(layout, operator)
+
+    @classmethod
+    def write(
+        cls,
+        path: Path,
+        model: Any,
+        codes: ArrayLike,
+        ids: ArrayLike | None = None,
+        *,
+        table: str = "codes",
+        payload: Mapping[str, Any] | None = None,
+        n_bits: int = 256,
+        hnsw: bool = True,
+        memory: int | None = None,
+    ) -> Self:
+        """Write codes into a new table, in one transaction: whole or not at all, also where the connection is lost.
+
+        A table of codes of the same name is replaced, with its functions, indexes and grants; any other is an error.
+
+        Parameters
+        ----------
+        path : URL of the database, postgresql://…
+        model : the fitted estimator whose codes these are, or an `Origin`
+        codes : (n, n_bytes) uint8, packed, of at most 1024 bits
+        ids : (n,) int64, 0 or more, different, optional; default: row numbers
+        table : its name, in the first schema of the search path
+        payload : further columns by name, each with n values: bool, int, float, str, bytes or dict, None is NULL
+        n_bits : bits of the expanded codes
+        hnsw : whether to build a graph of pgvector, for which the extension is made where it is not
+        memory : MB that building the graph may take, in place of the server's `maintenance_work_mem`
+        """
+        origin, packed, numbers = checked(model, codes, ids)
+        given = Given(numbers, packed, payload_columns(payload, len(packed)))
+        graph = Graph(None if memory is None else check_whole(memory, 1, "memory")) if hnsw else None
+        session = _session(path, table)
+        layout = layout_of(origin, "", table, n_bits)
+        try:
+            session.change(
+                lambda cursor: replace_table(
+                    cursor, replace(layout, schema=schema_of(cursor)), given, graph, session.where
+                )
+            )
+            for notice in session.notices:
+                if "maintenance_work_mem" in notice:
+                    warnings.warn(f"{notice}: slow; memory= gives more", CGHashWarning, stacklevel=2)
+        finally:
+            session.close()
+        return cls.open(path, table=table)
+
+    @classmethod
+    def open(cls, path: Path, model: Any = None, *, table: str = "codes") -> Self:
+        """Open a table that `write` wrote; FormatError where its columns or functions were changed since."""
+        session = _session(path, table)
+
+        def found(cursor: Any) -> tuple[Layout, Any]:
+            schema = schema_of(cursor)
+            relation = sql.Identifier(schema, table)
+            layout = layout_from(read_about(cursor, relation), schema, table, session.where)
+            check_table(cursor, layout, session.where)
+            return layout, operator_of_graph(cursor, relation)
+
+        try:
+            layout, operator = session.read(found)
+            if model is not None:
+                layout.origin.check(model, session.where)
+        except BaseException:
+            session.close()
+            raise
+        return cls(session, layout, operator)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self.session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        count = sql.SQL("SELECT count(*) FROM {}").format(self.layout.relation)
+        return int(self.session.read(lambda cursor: cursor.execute(count).fetchone()[0]))
+
+    def upsert(self, model: Any, codes: ArrayLike, ids: ArrayLike, *, payload: Mapping[str, Any] | None = None) -> int:
+        """Add codes, and replace those of ids that are there, in one transaction; doing it twice changes nothing more.
+
+        Parameters
+        ----------
+        model : the one that made the codes, which is checked
+        codes : (n, n_bytes) uint8, packed
+        ids : (n,) int64, 0 or more, different
+        payload : columns of the table by name; those that are not named stay as they are
+
+        Returns
+        -------
+        changed : how many rows are new, or not what they were
+        """
+        self.origin.check(model, self.where)
+        _, packed, numbers = checked(model, codes, ids)
+        given = Given(numbers, packed, payload_columns(payload, len(packed)))
+
+        def merged(cursor: Any) -> int:
+            self._same(cursor, "ROW EXCLUSIVE")
+            known = columns_of(cursor, self.layout.relation)
+            for column in given.payload:
+                if column.name not in known:
+                    raise InvalidInputError(f"payload must be columns of {self.where}, got {column.name!r}")
+            return merge_rows(cursor, self.layout, given)
+
+        return self.session.change(merged)
+
+    def remove(self, ids: ArrayLike) -> int:
+        """Remove codes and their payload, in one transaction; how many there were. Others' ids are no error."""
+        numbers = check_ids(ids).tolist()
+        delete = sql.SQL("DELETE FROM {} WHERE id = ANY(%s)").format(self.layout.relation)
+        return int(self.session.change(lambda cursor: cursor.execute(delete, [numbers]).rowcount))
+
+    def info(self) -> dict[str, Any]:
+        """What is stored; also `table`, `payload` (types by name), `bytes`, `hnsw`, `expanded_bits`, and how many bits
+        of positive weight the expansion has `lost`."""
+        layout = self.layout
+
+        def told(cursor: Any) -> dict[str, Any]:
+            columns = columns_of(cursor, layout.relation)
+            payload = {name: kind for name, (kind, _, _) in columns.items() if name not in layout.columns()}
+            size = "SELECT pg_total_relation_size(to_regclass(%s))"
+            (size,) = cursor.execute(size, [layout.relation.as_string()]).fetchone()
+            return {"table": self.table, "payload": payload, "bytes": size}
+
+        about = super().info() | self.session.read(told)
+        return about | {"hnsw": self.hnsw, "expanded_bits": layout.expanded_bits, "lost": layout.lost}
+
+    def search(self, queries: ArrayLike, k: int, *, candidates: int | None = None, exact: bool = False) -> Found:
+        """The k nearest codes of each query, order (distance, id).
+
+        Parameters
+        ----------
+        queries : (q, n_bytes) uint8, packed codes of the same model
+        k : int
+        candidates : how many of the nearest expanded codes are ranked by the weights; None is 10 times k
+        exact : whether to scan the table for what could be nearer, so that every answer is proven. Without a graph
+            the table is scanned in any case.
+        """
+        codes = check_codes(queries, self.origin.n_bits, "queries")
+        if candidates is not None and check_whole(candidates, 1, "candidates") < k:
+            raise InvalidInputError(f"candidates must be at least k={k}, got {candidates}")
+        return self._search(codes, check_whole(k, 1, "k"), candidates, exact)
+
+    def search_items(self, model: Any, X: Any, k: int, *, candidates: int | None = None, exact: bool = False) -> Found:
+        """The k nearest codes of each item; the model is checked to be the one that made the codes."""
+        self.origin.check(model, self.where)
+        return self.search(model.encode(X), k, candidates=candidates, exact=exact)
+
+    def _search(self, queries: Codes, k: int, candidates: int | None = None, exact: bool = False) -> Found:
+        def found(cursor: Any) -> list[Ranked]:
+            self._same(cursor, "ACCESS SHARE")
+            return self._searcher.nearest(cursor, queries, k, candidates or _MORE * k, exact)
+
+        return Found(*joined(self.origin, self.session.read(found), k))
+
+    def _same(self, cursor: Any, mode: str) -> None:
+        """Hold the table, so that none can be put in its place, and see that none was since it was opened."""
+        cursor.execute(sql.SQL(f"LOCK TABLE {{}} IN {mode} MODE").format(self.layout.relation))
+        about = read_about(cursor, self.layout.relation)
+        if about != self.layout.header:
+            now = layout_from(about, self.layout.schema, self.table, self.where)
+            raise FormatError(
+                f"{self.where} was replaced since it was opened: it held codes of fingerprint "
+                f"{self.origin.fingerprint[:12]}…, now of {now.origin.fingerprint[:12]}…"
+            )
+
+
+def _session(url: Any, table: Any) -> Session:
+    name = check_name(table, "table", _ROOM)
+    return Session(url, f"table {name!r} of {place(url)}")
