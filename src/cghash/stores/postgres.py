@@ -23,7 +23,7 @@ from ..exceptions import CGHashWarning, FormatError, InvalidInputError
 from ..index.checks import check_codes, check_ids
 from .base import Found, Path, Store, checked, require
 from .postgres_copy import payload_columns
-from .postgres_layout import Layout, check_name, layout_from, layout_of
+from .postgres_layout import Layout, beside_values, check_name, layout_from, layout_of
 from .postgres_search import Searcher
 from .postgres_session import Session, place
 from .postgres_tables import (
@@ -174,7 +174,7 @@ class PostgresStore(Store):
     def remove(self, ids: ArrayLike) -> int:
         """Remove codes and their payload, in one transaction; how many there were. Others' ids are no error."""
         numbers = check_ids(ids).tolist()
-        delete = sql.SQL("DELETE FROM {} WHERE id = ANY(%s)").format(self.layout.relation)
+        delete = sql.SQL("DELETE FROM {} WHERE id = ANY(%s)").format(beside_values(self.layout.relation))
         return int(self.session.change(lambda cursor: cursor.execute(delete, [numbers]).rowcount))
 
     def info(self) -> dict[str, Any]:

@@ -163,6 +163,11 @@ def check_name(name: Any, what: str, room: int = 0) -> str:
     return str(name)
 
 
+def beside_values(name: Any) -> Any:
+    """A quoted name for a statement that is given values, in which psycopg reads `%` as the place of one."""
+    return sql.SQL(name.as_string().replace("%", "%%"))
+
+
 def _looked_up(table: list[int], bits: str, byte: int) -> str:
     values = ",".join(map(str, table))
     return f"('{{{values}}}'::bigint[])[1 + substring({bits}, {8 * byte + 1}, 8)::bit(8)::integer]"

@@ -8,7 +8,7 @@ import numpy as np
 
 from .base import require
 from .postgres_copy import as_text, from_text
-from .postgres_layout import Layout
+from .postgres_layout import Layout, beside_values
 from .ranking import NONE, Codes, Ranked, rank
 
 sql = require("psycopg.sql", "postgres")
@@ -22,17 +22,18 @@ class Searcher:
 
     def __init__(self, layout: Layout, operator: Any) -> None:
         self.layout, self.origin, self.graph = layout, layout.origin, operator is not None
+        table, distance = beside_values(layout.relation), beside_values(layout.named("distance"))
         query = sql.SQL(f"%(query)s::bit({layout.expanded_bits})")
         far = sql.SQL("bit_count(expanded # {})").format(query)
-        order = sql.SQL("3") if operator is None else sql.SQL("expanded {} {}").format(operator, query)
+        order = sql.SQL("3") if operator is None else sql.SQL("expanded {} {}").format(beside_values(operator), query)
         near = sql.SQL("SELECT id, code::text, {} FROM {} ORDER BY {} LIMIT %(wanted)s")
-        self._by_scan = near.format(far, layout.relation, sql.SQL("3"))
-        self._by_graph = near.format(far, layout.relation, order)
+        self._by_scan = near.format(far, table, sql.SQL("3"))
+        self._by_graph = near.format(far, table, order)
         self._within = sql.SQL(
             f"SELECT id, {{}}(code, %(code)s::bit({self.origin.n_bits})) FROM {{}} "
             "WHERE {} <= %(reach)s ORDER BY 2, 1 LIMIT %(k)s"
-        ).format(layout.named("distance"), layout.relation, far)
-        self._some = sql.SQL("SELECT count(*) FROM (SELECT FROM {} LIMIT %s) AS few").format(layout.relation)
+        ).format(distance, table, far)
+        self._some = sql.SQL("SELECT count(*) FROM (SELECT FROM {} LIMIT %s) AS few").format(table)
 
     def nearest(self, cursor: Any, queries: Codes, k: int, wanted: int, exact: bool) -> list[Ranked]:
         """The k nearest of each query, of `wanted` that are ranked by the weights; proven where `exact`, or scanned."""

@@ -35,20 +35,15 @@ class Session:
         self.notices: list[str] = []  # what the server said beside its answers
 
     def read(self, work: Callable[[Any], T]) -> T:
-        """What `work(cursor)` gives, all of it from one moment; asked again where the connection was gone."""
-        with self._lock:
-            known = self._connection is not None
-            try:
-                return self._run(work, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            except ServerError:
-                if not known or not self._connection.closed:
-                    raise
-            return self._run(work, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        """What `work(cursor)` gives, all of it from one moment."""
+        return self._run(work, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def change(self, work: Callable[[Any], T]) -> T:
-        """What `work(cursor)` gives, after all its changes were kept; or an error, and none was."""
-        with self._lock:
-            return self._run(work, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+        """What `work(cursor)` gives, after all its changes were kept; or an error, and none was.
+
+        Only where the connection is lost while the commit is on its way, the error leaves open which of the two.
+        """
+        return self._run(work, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
 
     def close(self) -> None:
         """Give the connection back."""
@@ -58,24 +53,31 @@ class Session:
                 self._connection.close()
 
     def _run(self, work: Callable[[Any], T], begin: str) -> T:
-        with in_our_words(self.where):
-            self._connect()
-            with self._connection.cursor() as cursor:
-                cursor.execute(begin)
-                try:
+        with self._lock, in_our_words(self.where):
+            self._begin(begin)
+            try:
+                with self._connection.cursor() as cursor:
                     done = work(cursor)
-                    cursor.execute("COMMIT")
-                except BaseException:
-                    self._undo()
-                    raise
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._undo()
+                raise
         return done
 
-    def _connect(self) -> None:
+    def _begin(self, begin: str) -> None:
+        """Begin a transaction, over a new connection where the old one turns out to be gone."""
         if self._closed:
             raise InvalidInputError(f"{self.where} was closed")
-        if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=_PATIENCE)
-            self._connection.add_notice_handler(lambda said: self.notices.append(str(said.message_primary)))
+        if self._connection is not None:
+            try:
+                self._connection.execute(begin)
+                return
+            except psycopg.OperationalError:
+                if not self._connection.closed:
+                    raise
+        self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=_PATIENCE)
+        self._connection.add_notice_handler(lambda said: self.notices.append(str(said.message_primary)))
+        self._connection.execute(begin)
 
     def _undo(self) -> None:
         try:
@@ -124,8 +126,8 @@ def _translated(error: Any, where: str) -> CGHashError:
         return InvalidInputError(f"{where} cannot be replaced, others depend on it: {said}")
     if isinstance(error, kinds.UndefinedTable | kinds.UndefinedColumn | kinds.UndefinedFunction):
         return FormatError(f"{where} is not, or no longer, a table of codes: {said}")
-    if isinstance(error, psycopg.DataError | psycopg.IntegrityError):
+    if isinstance(error, psycopg.DataError | psycopg.IntegrityError | kinds.DuplicateColumn | kinds.DuplicateFunction):
         return InvalidInputError(f"{where} does not take what it was given: {said}")
-    if error.sqlstate is None or isinstance(error, kinds.AdminShutdown | kinds.CrashShutdown):
+    if error.sqlstate is None or isinstance(error, kinds.AdminShutdown | kinds.CrashShutdown | kinds.CannotConnectNow):
         return ServerError(f"{where} cannot be reached, or the connection was lost: {said}")
     return ServerError(f"{where}: PostgreSQL refused: {said}")
