@@ -55,7 +55,9 @@ class DaskPartition(Partition):
     ids: Any
 
     def _pieces(self, rows: int) -> Iterator[Piece]:
-        X, y, ids = _computed([self.X, self.y, self.ids])
+        import dask
+
+        X, y, ids = dask.compute(self.X, self.y, self.ids, scheduler="synchronous")  # in this thread
         if len(X) != self.n_rows:
             raise InvalidInputError(f"{self.name} must hold {self.n_rows} rows, got {len(X)}")
         yield from _cut(np.asarray(X), y, ids, rows)
@@ -100,7 +102,8 @@ def dask_partitions(X: Any, y: Any, ids: Any) -> tuple[DaskPartition, ...]:
     X = X.rechunk({1: -1})
     y, ids = (None if values is None else values.rechunk({0: X.chunks[0]}) for values in (y, ids))
     dtype = item_dtype(X.dtype, "X")
-    blocks = [[None] * X.numblocks[0] if values is None else _delayed_blocks(values) for values in (X, y, ids)]
+    named = (("X", X), ("y", y), ("ids", ids))
+    blocks = [[None] * X.numblocks[0] if values is None else _blocks_of(values, name) for name, values in named]
     firsts = np.cumsum([0, *X.chunks[0]]).tolist()
     return tuple(
         DaskPartition(
@@ -119,30 +122,17 @@ def dask_partitions(X: Any, y: Any, ids: Any) -> tuple[DaskPartition, ...]:
     )
 
 
-def _delayed_blocks(array: Any) -> list[Any]:
+def _blocks_of(array: Any, name: str) -> list[Any]:
     """The blocks of an array, each with the tasks of its own only, so that it stays small on its way."""
     from dask.delayed import Delayed
     from dask.optimization import cull
+    from distributed import Future
 
+    if any(isinstance(task, Future) for task in dict(array.__dask_graph__()).values()):
+        raise InvalidInputError(f"{name} must not be persisted, as blocks are made where they are read")
     graph = dict(array.__dask_optimize__(array.__dask_graph__(), array.__dask_keys__()))
     keys = [(array.name, i, *[0] * (array.ndim - 1)) for i in range(array.numblocks[0])]
     return [Delayed(key, cull(graph, [key])[0]) for key in keys]
-
-
-def _computed(blocks: list[Any]) -> list[Any]:
-    """Blocks as arrays: in this thread, unless they wait for what other workers hold."""
-    import dask
-    from distributed import Future, get_worker, worker_client
-
-    waits = any(isinstance(task, Future) for b in blocks if b is not None for task in dict(b.dask).values())
-    if not waits:
-        return list(dask.compute(*blocks, scheduler="synchronous"))
-    try:
-        get_worker()
-    except ValueError:  # not on a worker
-        return list(dask.compute(*blocks))
-    with worker_client() as client:  # another task may take this thread meanwhile
-        return [None if b is None else client.compute(b).result() for b in blocks]
 
 
 def _cut(X: Array, y: Array | None, ids: Array | None, rows: int) -> Iterator[Piece]:

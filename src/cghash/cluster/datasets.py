@@ -79,7 +79,7 @@ class Dataset:
 
         Parameters
         ----------
-        X : dask array (n, d), whose blocks have known sizes
+        X : dask array (n, d), not persisted, whose blocks have known sizes
         y, ids : dask arrays (n,), optional; they are cut as X is
         """
         return cls("X", dask_partitions(X, y, ids))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exceptions import FormatError, InvalidInputError
+from ..exceptions import CGHashError, FormatError, InvalidInputError
 from ..stores.base import require
 from .partitions import Array, Partition, Piece
 
@@ -95,15 +95,15 @@ class ParquetPartition(Partition):
 @contextmanager
 def open_parquet(path: str | Path, name: str) -> Iterator[Any]:
     """A Parquet file; FormatError for anything else."""
-    pa, parquet = require("pyarrow", "dask"), require("pyarrow.parquet", "dask")
+    parquet = require("pyarrow.parquet", "dask")
     try:
         with parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
             yield file
-    except OSError as error:
-        if error.errno is not None:  # the system's: no such file, no permission
+    except CGHashError:
+        raise
+    except Exception as error:  # decoders of foreign bytes raise anything
+        if isinstance(error, OSError) and error.errno is not None:  # the system's: no such file, no permission
             raise
-        raise FormatError(f"{name} is not a Parquet file, or it is damaged: {error}") from error
-    except pa.ArrowException as error:
         raise FormatError(f"{name} is not a Parquet file, or it is damaged: {error}") from error
 
 
