@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -14,6 +16,7 @@ from cghash.stores.duckdb import DuckDBStore
 from cghash.stores.faiss import FaissStore
 from cghash.stores.onnx import origin_of_onnx
 from cghash.stores.parquet import ParquetStore
+from cghash.stores.postgres import PostgresStore
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:200], y[:200]
@@ -103,6 +106,61 @@ def test_what_cannot_be_exported_is_one_line(folder, line, message):
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert not (folder / "out").exists()
+
+
+def rows(url, statement):
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def test_table_of_a_database_holds_the_codes_and_the_columns_beside_them(folder, model, postgres):
+    url = postgres()
+    np.savez("more.npz", title=np.array([f"digit {label}" for label in y]), ink=X.sum(axis=1))
+    line = f"export postgres codes.npy --model model --ids ids.npy --database {url} --table photos"
+    assert run(f"{line} --payload more.npz").stderr == "cghash: 200 codes of 12 bits, wrote table photos\n"
+    with PostgresStore.open(url, model, table="photos") as store:
+        assert store.search_items(model, X[:5], 1).distances.tolist() == [[0.0]] * 5
+        assert store.info()["payload"] == {"title": "text", "ink": "double precision"}
+        assert store.hnsw
+    assert rows(url, "SELECT title, ink FROM photos WHERE id = 597") == [(f"digit {y[0]}", X[0].sum())]
+    said = run(f"{line} --upsert").stderr
+    assert said == "cghash: 200 codes of 12 bits, 0 of them new or changed, in table photos\n"
+    assert rows(url, "SELECT count(title) FROM photos") == [(200,)]
+
+
+def test_options_of_a_table_in_a_database_are_those_asked_for(folder, postgres, monkeypatch):
+    monkeypatch.setenv("CGHASH_DATABASE", postgres())
+    run("export postgres --items x.npy --model model --n-bits 5 --no-hnsw --expanded-bits 64 -q")
+    with PostgresStore.open(os.environ["CGHASH_DATABASE"]) as store:
+        about = store.info()
+    assert (about["n_bits"], about["hnsw"], about["expanded_bits"], about["n_codes"]) == (5, False, 64, 200)
+    result = run("export postgres codes.npy --model model --ids ids.npy --upsert", code=2)
+    assert "got one with 12 bits where 5 are stored" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("codes.npy --model model", "Missing option '--database'"),
+        ("codes.npy --database postgresql://127.0.0.1:1/x", "--model is needed"),
+        ("codes.npy --model model --upsert --database postgresql://127.0.0.1:1/x", "--upsert needs --ids"),
+        ("codes.npy --model model --payload x.npy --database postgresql://127.0.0.1:1/x", "a .parquet or .npz file"),
+        ("codes.npy --model model --database shop.duckdb", "url must be a URL such as postgresql://"),
+    ],
+)
+def test_what_cannot_be_put_into_a_database_is_one_line(folder, line, message, monkeypatch):
+    monkeypatch.delenv("CGHASH_DATABASE", raising=False)
+    result = run(f"export postgres {line}", code=2)
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_database_that_is_not_there_is_one_line(folder):
+    result = run("export postgres codes.npy --model model --database postgresql://ann:secret@127.0.0.1:1/x", code=1)
+    assert "table 'codes' of x at 127.0.0.1 cannot be reached" in result.stderr
+    assert "secret" not in result.stderr
 
 
 def test_help_of_every_format_shows_an_example():

@@ -11,6 +11,7 @@ COMMANDS = {
     "faiss": ("cghash.cli.export.codes:faiss", "Codes as an index of FAISS."),
     "parquet": ("cghash.cli.export.codes:parquet", "Codes as a Parquet file."),
     "duckdb": ("cghash.cli.export.codes:duckdb", "Codes as a table of a DuckDB file."),
+    "postgres": ("cghash.cli.export.postgres:postgres", "Codes as a table of a PostgreSQL database."),
 }
 
 
@@ -25,6 +26,7 @@ def export(context: click.Context) -> None:
       cghash export faiss codes.npy --model model.cghash -o codes.faiss
       cghash export parquet --items items.npy --model model.cghash -o codes.parquet
       cghash export duckdb codes.npy --model model.cghash --table photos -o shop.duckdb
+      cghash export postgres codes.npy --model model.cghash --database postgresql://ann@db/shop --table photos
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._codes import Source, source_options
+from .._codes import Coded, Source, source_options
 from .._data import say
 from .._options import index_path, quiet_option
 
@@ -82,14 +82,20 @@ def duckdb(table: str, **given: Any) -> None:
     _write(DuckDBStore.write, given, table=table)
 
 
-def _write(write: Callable[..., Store], given: dict[str, Any], **options: Any) -> None:
-    output, n_bits, quiet = (given.pop(name) for name in ("output", "n_bits", "quiet"))
+def read_codes(given: dict[str, Any], quiet: bool) -> tuple[Coded, Any]:
+    """What the command line says of codes: ids and the model, and all codes (n, n_bytes) at once."""
+    n_bits = given.pop("n_bits")
     source = Source(**given)
     if source.model is None:
         raise click.UsageError("--model is needed: its weights and its fingerprint go with the codes")
     import numpy as np
 
     found = source.read(n_bits, quiet)
-    codes = np.concatenate([np.zeros((0, -(-found.n_bits // 8)), np.uint8), *found.blocks])
+    return found, np.concatenate([np.zeros((0, -(-found.n_bits // 8)), np.uint8), *found.blocks])
+
+
+def _write(write: Callable[..., Store], given: dict[str, Any], **options: Any) -> None:
+    output, quiet = given.pop("output"), given.pop("quiet")
+    found, codes = read_codes(given, quiet)
     write(output, found.model, codes, found.ids, **options)
     say(f"{found.n} codes of {found.n_bits} bits, wrote {output}", quiet)
