@@ -143,6 +143,29 @@ def test_contradictions_are_shown_with_what_they_were_about(site, open_page):
     assert ids[0] in [one["id"] for one in answers(site)]
 
 
+def test_many_contradictions_are_counted_asked_for_together_and_shown_by_pieces(site, open_page):
+    for pair in range(23):
+        for choice in ("left", "right"):
+            rows = {"anchor": 100 + 3 * pair, "left": 101 + 3 * pair, "right": 102 + 3 * pair}
+            site.post("/api/answers", {"key": f"many-{pair}-{choice}", "choice": choice, "source": "active", **rows})
+    total = site.get("/api/answers/summary")["contradictions"]
+    assert total >= 23
+    page = open_page("/teach")
+    page.wait_for_selector("#contradictions:not([hidden])")
+    assert page.locator("#contradictions summary").inner_text() == f"{total} contradictions"
+    page.visit.requests.clear()
+    page.click("#contradictions summary")
+    rest = page.locator("#contradictions li.more")
+    rest.wait_for()
+    assert f"{total - 20} more contradiction" in rest.inner_text()
+    assert page.locator("#contradictions li:not(.more)").count() == 20
+    asked = [url for url in page.visit.requests if "/api/" in url and "/image" not in url]
+    assert [url.split("?")[0] for url in asked] == [f"{site.url}/api/answers/contradictions"]
+    rest.locator("button").click()
+    rest.wait_for(state="detached")
+    assert page.locator("#contradictions li").count() == total
+
+
 def test_the_two_candidates_stand_side_by_side_on_a_phone(site, open_page):
     page = open_page("/teach", PHONE)
     asked = question(page)

@@ -155,16 +155,11 @@ class AgreementOut(BaseModel):
     count: int
 
 
-class ContradictionOut(BaseModel):
-    answers: list[int]
-    reason: str
-
-
 class SummaryOut(BaseModel):
     answers: int
     unsure: int
     active: int
-    contradictions: list[ContradictionOut] = Field(description="sets of answers that cannot all hold, the first few")
+    contradictions: int = Field(description="how many sets of answers there are that cannot all hold")
     test: int
     imported: int
     agreement: dict[Literal["test", "training"], AgreementOut]
@@ -185,6 +180,18 @@ class ListAnsweredOut(BaseModel):
 class AnswersOut(BaseModel):
     total: int
     answers: list[AnswerOut]
+
+
+class ContradictionOut(BaseModel):
+    reason: str
+    count: int = Field(description="answers that cannot all hold")
+    answers: list[AnswerOut] = Field(description="the first of them")
+
+
+class ContradictionsOut(BaseModel):
+    total: int
+    contradictions: list[ContradictionOut]
+    items: list[ItemOut] = Field(description="that the answers are about, each once")
 
 
 class UndoneOut(BaseModel):

@@ -6,6 +6,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,21 @@ from .questions import Past
 from .records import LEARNED_FROM, Answer, Records
 from .versions import CodeSearch, VectorSearch
 
-__all__ = ["AnswerBook", "contradictions", "from_list"]
+__all__ = ["AnswerBook", "Contradiction", "contradictions", "from_list"]
 
 Ints = NDArray[np.int64]
 
-_SHOWN = 20  # contradictions
 _MANY = 2000  # answers from which on contradictions are not looked for after each
 _NOW_AND_THEN = 10.0  # seconds
 _BESIDE = 3  # items of a result list that "nearer" or "farther" compares with
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Answers that cannot all hold."""
+
+    answers: list[Answer]
+    reason: str
 
 
 class AnswerBook:
@@ -59,9 +67,21 @@ class AnswerBook:
                 "list": counts["list"],
                 "imported": counts["import"],
                 "agreement": {name: told.agreement(search) for name, told in self._told.items()},
-                "contradictions": self._contradicting(),
+                "contradictions": len(self._contradicting()),
                 "since_model": len(self._learnable) - bisect_right(self._learnable, last_learned),
             }
+
+    def contradicting(self, start: int, count: int) -> tuple[int, list[Contradiction]]:
+        """How many contradictions there are, and some of them."""
+        with self._lock:
+            self._refresh()
+            found = self._contradicting()
+            by_number = {answer.id: answer for answer in self._answers}
+            some = [
+                Contradiction([by_number[number] for number in one["answers"]], one["reason"])
+                for one in found[start : start + count]
+            ]
+            return len(found), some
 
     def _forget(self) -> None:
         self._answers: list[Answer] = []
@@ -98,7 +118,7 @@ class AnswerBook:
         """The contradictions; those of very many answers are looked for now and then only."""
         count, when, found = self._contradictions
         if count != len(self._answers) and (count < _MANY or time.monotonic() - when > _NOW_AND_THEN):
-            found = contradictions([answer for answer in self._answers if answer.undone is None])[:_SHOWN]
+            found = contradictions([answer for answer in self._answers if answer.undone is None])
             self._contradictions = (len(self._answers), time.monotonic(), found)
         return found
 

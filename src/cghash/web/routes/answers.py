@@ -14,6 +14,7 @@ from ..schemas import (
     AnsweredOut,
     AnswerRequest,
     AnswersOut,
+    ContradictionsOut,
     ListAnsweredOut,
     ListRequest,
     Nothing,
@@ -27,6 +28,7 @@ from . import REFUSED, answered, service_of
 router = APIRouter(prefix="/api", tags=["answers"], responses=REFUSED)
 
 _MOST_SKIPPED = 100
+_MOST_CONTRADICTING = 12  # answers that are shown of one contradiction
 _CUT = 600  # characters of a text that is asked about
 
 
@@ -92,6 +94,27 @@ def answers(
 def summary(request: Request) -> Response:
     """How many answers there are, what they agree with, and where they contradict each other."""
     return answered(service_of(request).summary())
+
+
+@router.get("/answers/contradictions", response_model=ContradictionsOut)
+def contradictions(
+    request: Request,
+    start: Annotated[int, Query(ge=0, lt=2**62)] = 0,
+    count: Annotated[int, Query(ge=0, le=100)] = 20,
+) -> Response:
+    """Sets of answers that cannot all hold, and the items that they are about."""
+    service = service_of(request)
+    total, found = service.book.contradicting(start, count)
+    shown: list[dict[str, Any]] = [
+        {
+            "reason": one.reason,
+            "count": len(one.answers),
+            "answers": [_shown(a) for a in one.answers[:_MOST_CONTRADICTING]],
+        }
+        for one in found
+    ]
+    rows = sorted({a[side] for one in shown for a in one["answers"] for side in ("anchor", "left", "right")})
+    return answered({"total": total, "contradictions": shown, "items": service.describe(rows)})
 
 
 @router.delete("/answers/{number}", response_model=UndoneOut)

@@ -1,42 +1,53 @@
 // Answers that cannot all hold, with what they were about, and a way to take one back.
 
 import { get, remove } from "./api.js";
-import { button, byId, el, several, toast } from "./dom.js";
+import { button, byId, count, el, several, toast } from "./dom.js";
 import { address, face } from "./items.js";
 
-const LOOKED_THROUGH = 1000; // of the newest answers
+const SHOWN = 20; // contradictions at a time
 
-/** contradictions: [{answers: ids, reason}]; told(summary) is called when an answer was taken back. */
-export function drawContradictions(contradictions, told) {
+/** total: how many contradictions there are; told(summary) is called when an answer was taken back. */
+export function drawContradictions(total, told) {
   const box = byId("contradictions");
-  box.hidden = contradictions.length === 0;
-  box.querySelector("summary").textContent = several(contradictions.length, "contradiction");
-  box.ontoggle = () => box.open && fill(box, contradictions, told);
-  if (box.open) fill(box, contradictions, told);
+  box.hidden = total === 0;
+  box.querySelector("summary").textContent = several(total, "contradiction");
+  box.ontoggle = () => box.open && fill(box, told);
+  if (box.open) fill(box, told);
 }
 
-async function fill(box, contradictions, told) {
+/** Draws the first ones anew, or those from `start` on behind what is there. */
+async function fill(box, told, start = 0) {
   try {
-    const { answers } = await get("/api/answers", { count: LOOKED_THROUGH });
-    const known = new Map(answers.map((answer) => [answer.id, answer]));
-    const lists = contradictions.map(async ({ answers: ids, reason }) => {
-      const lines = await Promise.all(ids.map((id) => line(id, known.get(id), told)));
-      return el("li", {}, `${reason.charAt(0).toUpperCase()}${reason.slice(1)}:`, lines);
-    });
-    box.querySelector("ul").replaceChildren(...await Promise.all(lists));
+    const found = await get("/api/answers/contradictions", { start, count: SHOWN });
+    const items = new Map(found.items.map((item) => [item.row, item]));
+    const lines = found.contradictions.map((one) => contradiction(one, items, told));
+    const list = box.querySelector("ul");
+    const before = start ? [...list.children].slice(0, start) : [];
+    const left = found.total - start - lines.length;
+    list.replaceChildren(...before, ...lines, ...(left > 0 ? [more(box, told, start + lines.length, left)] : []));
   } catch (error) {
     toast(error.message);
   }
 }
 
-async function line(id, answer, told) {
-  const back = button(() => takeBack(id, told), { class: "quiet wish" }, `Take back ${id}`);
-  if (!answer) return el("p", {}, `Answer ${id} `, back);
+function more(box, told, start, left) {
+  const next = button(() => fill(box, told, start), { class: "quiet" }, `Show ${Math.min(SHOWN, left)} more`);
+  return el("li", { class: "more" }, `${several(left, "more contradiction")}. `, next);
+}
+
+function contradiction({ reason, answers, count: all }, items, told) {
+  const rest = all - answers.length;
+  return el("li", {}, `${reason.charAt(0).toUpperCase()}${reason.slice(1)}:`,
+    answers.map((answer) => line(answer, items, told)),
+    rest ? el("p", {}, `… and ${count(rest)} more of them.`) : []);
+}
+
+function line(answer, items, told) {
+  const back = button(() => takeBack(answer.id, told), { class: "quiet wish" }, `Take back ${answer.id}`);
   const [near, far] = answer.choice === "left" ? [answer.left, answer.right] : [answer.right, answer.left];
-  const items = await Promise.all([answer.anchor, near, far].map((row) => get(`/api/items/${row}`)));
   const tiny = (item) =>
     el("a", { class: "tiny", href: address(item), title: item.title }, face(item, 96, item.title));
-  const [anchor, nearer, farther] = items.map(tiny);
+  const [anchor, nearer, farther] = [answer.anchor, near, far].map((row) => tiny(items.get(row)));
   return el("div", { class: "said" }, anchor, " nearer ", nearer, " than ", farther, back);
 }
 
