@@ -181,8 +181,48 @@ def test_an_exported_folder_holds_model_codes_and_answers(workspace, tmp_path):
     np.testing.assert_array_equal(CGHash.load(tmp_path / "out" / "model.cghash").encode(np.float32(X)), codes)
     with made(tmp_path / "other") as other:
         back = import_files(other, [tmp_path / "out"], use=True)
-        assert (back.answers, back.versions) == (3, [1])
+        assert (back.answers, back.versions) == (4, [1])  # one of them could not tell
         assert told(other) == told(workspace)
+
+
+def test_what_could_not_be_told_goes_out_and_comes_back_beside_the_triplets(workspace, tmp_path):
+    answered(workspace)
+    taken_back = workspace.records.add_answers([Answer("k5", 1, 2, 3, "unsure", "test")])[0]
+    workspace.records.add_answers([Answer("k6", 5, 3, 4, "unsure", "test")])
+    workspace.records.undo(taken_back.id)
+    words = export_workspace(workspace, tmp_path / "out")
+    assert words[1] == '2 "can\'t tell" as unsure.csv, .jsonl'
+    for kind in ("csv", "jsonl", "parquet"):
+        assert len(read_triplets(tmp_path / "out" / f"triplets.{kind}", len(IDS), np.array(IDS))[0]) == 3
+
+    def unsure(one):
+        return [(a.key, a.anchor, a.left, a.right, a.source, a.created) for a in one.records.answers()
+                if a.choice == "unsure" and a.undone is None]  # fmt: skip
+
+    assert [row[:5] for row in unsure(workspace)] == [("k2", 0, 1, 3, "active"), ("k6", 5, 3, 4, "test")]
+    for source in ("out", "out/unsure.csv", "out/unsure.jsonl"):
+        with made(tmp_path / f"from-{source.replace('/', '-')}") as other:
+            found = import_files(other, [tmp_path / source])
+            assert found.answers == (5 if source == "out" else 2)
+            assert unsure(other) == unsure(workspace)
+            assert other.records.triplets() == ([(0, 1, 2), (6, 7, 8)] if source == "out" else [])
+            again = import_files(other, [tmp_path / source])
+            assert (again.answers, again.known) == (0, found.answers)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("anchor,left,right\nitem 0,item 2,item 4\nitem 0,item 2,nobody\n", "line 3: no item has the id 'nobody'"),
+        ("anchor,left,right\nitem 0,item 2,item 2\n", "line 2: must name 3 different items"),
+        ("anchor,left,right,choice\nitem 0,item 2,item 4,left\n", "line 2: choice must be 'unsure', got 'left'"),
+    ],
+)
+def test_a_defective_file_of_what_could_not_be_told_adds_no_answer(workspace, tmp_path, content, words):
+    (tmp_path / "u.csv").write_text(content)
+    with pytest.raises(InvalidInputError, match=words):
+        import_files(workspace, [tmp_path / "u.csv"])
+    assert workspace.records.count_answers() == (0, 0)
 
 
 def test_without_a_model_there_are_answers_alone(workspace, tmp_path):

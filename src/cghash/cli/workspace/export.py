@@ -24,6 +24,7 @@ def export(folder: str, output: str | None, triplets: str | None, database: str 
     """Write what the workspace in DIR has learned to the new folder OUT.
 
     triplets.csv, .jsonl and .parquet hold the answers as anchor, near, far by the items' ids, with source and time;
+    unsure.csv and .jsonl those that could not tell;
     codes.npy and ids.csv the codes of the current model; model.cghash that model.
 
     \b

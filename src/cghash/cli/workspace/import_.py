@@ -18,9 +18,9 @@ from ._options import database_option
 def import_(folder: str, files: tuple[str, ...], use: bool, database: str | None, quiet: bool) -> None:
     """Take answers and models into the workspace in DIR.
 
-    FILE holds triplets as .csv, .jsonl or .parquet with the ids anchor, near, far, or row numbers as .npy; or it is a
-    model file, which becomes a version; or a folder that 'cghash workspace export' wrote. The same file twice adds its
-    answers once.
+    FILE holds triplets as .csv, .jsonl or .parquet with the ids anchor, near, far, or row numbers as .npy; or answers
+    that could not tell, with the ids anchor, left, right; or it is a model file, which becomes a version; or a folder
+    that 'cghash workspace export' wrote. The same file twice adds its answers once.
 
     \b
     Examples:
