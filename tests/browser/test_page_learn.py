@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -122,6 +124,35 @@ def test_server_restart_in_the_middle_is_survived(site, open_page):
     [model] = [one for one in site.get("/api/models")["models"] if one["version"] == version]
     assert model["bits"] <= 96
     assert site.get("/api/jobs")["jobs"][0]["state"] == "done"
+
+
+def test_a_stream_that_is_refused_is_no_lost_connection(site, open_page):
+    """The server answers, only not with a stream: the job is looked at again and again, and its words are shown."""
+    refusals = {}
+
+    def refuse(route):
+        status = refusals.get("events" if route.request.url.endswith("events") else "job")
+        told = {"error": "there is no job 7" if status == 404 else "too many pages watch jobs at once"}
+        route.fulfill(status=status, json=told) if status else route.continue_()
+
+    page = open_page("/learn")
+    page.visit.expected = ("Failed to load resource",)
+    page.route("**/api/jobs/*/events", refuse)
+    page.route(re.compile(r"/api/jobs/\d+$"), refuse)
+    refusals["events"] = 503
+    learn(page, 1024)
+    page.wait_for_selector("#running-stage:has-text('bit')", timeout=60000)
+    assert page.locator("#connection").is_hidden()
+    refusals["job"] = 503
+    page.wait_for_selector("#connection:has-text('Too many pages watch jobs at once. Trying again.')")
+    refusals["job"] = None
+    page.wait_for_selector("#connection", state="hidden")
+    refusals["job"] = 404
+    page.wait_for_selector(".toast:has-text('It cannot be followed any more: There is no job 7.')")
+    page.wait_for_selector("#start:not([hidden])")
+    assert page.locator("#running").is_hidden()
+    [going] = [job for job in site.get("/api/jobs")["jobs"] if job["state"] in ("running", "queued")]
+    site.post(f"/api/jobs/{going['id']}/cancel", {})
 
 
 def test_a_wrong_price_is_refused_before_it_is_sent(site, open_page):

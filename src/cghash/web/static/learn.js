@@ -52,6 +52,8 @@ async function learn(event) {
 
 // ---- while it learns
 
+const LOST = "Connection lost, trying again. The learning goes on with the server.";
+
 function watch(job) {
   noProblem();
   progress = new Progress(job.id);
@@ -68,10 +70,11 @@ function watch(job) {
       if (GOING.includes(now.state)) drawJob(now);
       else ended(now);
     },
-    lost: () => {
+    lost: (why) => {
       byId("connection").hidden = false;
-      byId("connection").textContent = "Connection lost, trying again. The learning goes on with the server.";
+      byId("connection").textContent = why === null ? LOST : `${why} Trying again.`;
     },
+    gone: (why) => over(`It cannot be followed any more: ${why}`),
   });
 }
 
@@ -113,10 +116,20 @@ async function cancel(id) {
   }
 }
 
-async function ended(job) {
+function stopped() {
   byId("running").hidden = true;
   byId("running-chart").replaceChildren();
   byId("start").hidden = false;
+}
+
+function over(words) {
+  stopped();
+  toast(words, null, 20);
+  announce(words);
+}
+
+async function ended(job) {
+  stopped();
   if (job.state === "done") {
     await reload();
     show(job.version);
@@ -125,9 +138,7 @@ async function ended(job) {
     return;
   }
   const failed = `Learning failed: ${job.message || "no reason was given"}`;
-  const words = job.state === "cancelled" ? "Cancelled: no version was made." : failed;
-  toast(words, null, 20);
-  announce(words);
+  over(job.state === "cancelled" ? "Cancelled: no version was made." : failed);
 }
 
 // ---- after
