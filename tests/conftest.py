@@ -62,6 +62,32 @@ def digits(few_digits, tmp_path):
 
 
 @pytest.fixture(scope="session")
+def taught(few_digits, tmp_path_factory):
+    """The folder of that workspace with 40 true answers to learn from and 10 to test with. To be copied."""
+    import numpy as np
+
+    from cghash.workspace import Workspace
+    from cghash.workspace.records import Answer
+
+    folder = shutil.copytree(few_digits, tmp_path_factory.mktemp("taught") / "digits.ws")
+    with Workspace.open(folder) as workspace:
+        labels, rng = workspace.labels, np.random.default_rng(0)
+        drawn = (rng.permutation(200)[:3] for _ in range(2000))
+        true = [t.tolist() for t in drawn if labels[t[0]] == labels[t[1]] != labels[t[2]]][:50]
+        sources = ["test" if number % 5 == 0 else "active" for number in range(1, 51)]
+        told = zip(true, sources, strict=True)
+        answers = [Answer(str(number), *rows, "left", source) for number, (rows, source) in enumerate(told, 1)]
+        workspace.records.add_answers(answers)
+    return folder
+
+
+@pytest.fixture
+def school(taught, tmp_path):
+    """The folder of a workspace with answers that a test may change."""
+    return shutil.copytree(taught, tmp_path / "school.ws")
+
+
+@pytest.fixture(scope="session")
 def open_api():
     """Opens the server of a workspace's folder in this process: `with open_api(folder, token=…) as client`."""
     from contextlib import contextmanager

@@ -508,9 +508,32 @@ def test_the_summary_counts_agreement_and_contradictions(own):
         "count": 5,
     }
     assert summary["agreement"]["training"]["count"] == 8
-    assert [c["answers"] for c in summary["contradictions"]] == [[8, opposite["answer"]["id"]]]
-    schemas.ContradictionOut.model_validate(summary["contradictions"][0])
+    assert summary["contradictions"] == 1
+    found = got(own, "/api/answers/contradictions", schemas.ContradictionsOut)
+    [contradiction] = found["contradictions"]
+    assert [a["id"] for a in contradiction["answers"]] == [8, opposite["answer"]["id"]]
+    assert [item["row"] for item in found["items"]] == sorted(triplets[7])
     assert summary["since_model"] == 8
+
+
+def test_contradictions_come_by_pieces_and_all_are_counted(own):
+    for pair in range(25):  # each with items of its own
+        for near, far in ((1, 2), (2, 1)):
+            tell(own, f"{pair}-{near}", [3 * pair, 3 * pair + near, 3 * pair + far], "left")
+    ring = list(range(100, 114))  # each nearer to item 99 than the next one, and the last nearer than the first
+    for one, other in zip(ring, [*ring[1:], ring[0]], strict=True):
+        tell(own, f"ring-{one}", [99, one, other], "left")
+    assert got(own, "/api/answers/summary", schemas.SummaryOut)["contradictions"] == 26
+    seen = []
+    for start in (0, 20, 40):
+        found = got(own, "/api/answers/contradictions", schemas.ContradictionsOut, params={"start": start})
+        assert found["total"] == 26
+        known = {item["row"] for item in found["items"]}
+        assert known == {a[side] for one in found["contradictions"] for a in one["answers"]
+                         for side in ("anchor", "left", "right")}  # fmt: skip
+        seen += found["contradictions"]
+    assert len(seen) == 26
+    assert [(one["count"], len(one["answers"])) for one in seen if one["count"] > 2] == [(14, 12)]
 
 
 def test_answers_are_listed_newest_first(own):
@@ -604,6 +627,25 @@ def test_precision_and_recall_by_labels(api, bare):
     assert 0.3 < found["mean_average_precision"] <= 1
     assert found["queries"] == 40
     refused(bare.get("/api/models/1/curve"), 404, "there is no model version 1")
+
+
+def test_a_curve_is_measured_once_for_each_version(own, monkeypatch):
+    from cghash.web import service
+    from cghash.workspace.learning import first_model
+
+    measured, measure = [], service.retrieval
+
+    def counted(search, labels):
+        measured.append(search.bits)
+        return measure(search, labels)
+
+    monkeypatch.setattr(service, "retrieval", counted)
+    first = got(own, "/api/models/1/curve")
+    assert got(own, "/api/models/1/curve") == first
+    assert measured == [16]
+    first_model(own.workspace, bits=4, n_jobs=1)
+    assert got(own, "/api/models/2/curve") != first
+    assert measured == [16, 4]
 
 
 def test_what_a_version_changed(api):
@@ -746,7 +788,7 @@ def test_openapi_names_every_address(api):
         ("GET", "/api/items"), ("GET", "/api/items/{row}"), ("GET", "/api/items/{row}/image"),
         ("GET", "/api/search"), ("POST", "/api/search"), ("POST", "/api/search/image"),
         ("GET", "/api/questions"), ("POST", "/api/answers"), ("GET", "/api/answers"), ("POST", "/api/answers/list"),
-        ("GET", "/api/answers/summary"), ("DELETE", "/api/answers/{number}"),
+        ("GET", "/api/answers/summary"), ("GET", "/api/answers/contradictions"), ("DELETE", "/api/answers/{number}"),
         ("GET", "/api/models"), ("POST", "/api/models/current"), ("GET", "/api/models/{number}"),
         ("GET", "/api/models/{number}/bits"), ("GET", "/api/models/{number}/curve"),
         ("GET", "/api/models/{number}/changes"),

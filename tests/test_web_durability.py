@@ -16,7 +16,6 @@ from cghash.client import Client
 from cghash.exceptions import CGHashError
 from cghash.models import load
 from cghash.workspace import Workspace
-from cghash.workspace.records import Answer
 
 BITS = 24
 
@@ -81,28 +80,11 @@ def test_every_acknowledged_answer_is_there_after_a_kill(kind, digits, start_ser
 
 
 @pytest.fixture(scope="module")
-def taught(few_digits, tmp_path_factory):
-    """A workspace with 30 answers, and the model that a job learns from them when nothing happens."""
-    folder = shutil.copytree(few_digits, tmp_path_factory.mktemp("taught") / "digits.ws")
-    with Workspace.open(folder) as workspace:
-        labels, rng = workspace.labels, np.random.default_rng(0)
-        drawn = (rng.permutation(200)[:3] for _ in range(2000))
-        true = [t.tolist() for t in drawn if labels[t[0]] == labels[t[1]] != labels[t[2]]][:30]
-        workspace.records.add_answers([Answer(f"a{i}", *rows, "left", "active") for i, rows in enumerate(true)])
-    return folder
-
-
-@pytest.fixture(scope="module")
 def expected(taught, start_server, tmp_path_factory):
     folder = shutil.copytree(taught, tmp_path_factory.mktemp("quiet") / "digits.ws")
     with start_server(folder) as server:
         assert Client(server.url).learn(bits=BITS) == 2
     return load(folder / "models" / "0002.cghash").weights_.tobytes()
-
-
-@pytest.fixture
-def school(taught, tmp_path):
-    return shutil.copytree(taught, tmp_path / "school.ws")
 
 
 def workers_of(server):
@@ -172,7 +154,7 @@ def test_a_server_that_is_stopped_stops_its_worker_and_takes_the_job_up_again(sc
         page = Client(server.url)
         bits = []
         assert page.wait(number, lambda found: bits.append(found["progress"].get("bit", 0))) == 2
-        assert page.model(2)["answers"] == 30
+        assert page.model(2)["answers"] == 40
     assert reached >= 3
     assert learned(school) == expected
 

@@ -426,10 +426,13 @@ def test_the_book_knows_what_came_and_what_was_taken_back():
     summary = book.summary(VectorSearch(LINE), first.id)
     assert (summary["answers"], summary["since_model"]) == (2, 1)
     assert summary["agreement"] == {"test": {"share": None, "count": 0}, "training": {"share": 0.5, "count": 2}}
-    assert [one["answers"] for one in summary["contradictions"]] == [[1, 2]]
+    assert summary["contradictions"] == 1
+    total, [both] = book.contradicting(0, 5)
+    assert (total, both.answers, both.reason) == (1, [first, second], "these two answers say opposite things")
+    assert book.contradicting(1, 5) == (1, [])
     records.undo(second.id)
     summary = book.summary(VectorSearch(LINE), first.id)
-    assert (summary["answers"], summary["since_model"], summary["contradictions"]) == (1, 0, [])
+    assert (summary["answers"], summary["since_model"], summary["contradictions"]) == (1, 0, 0)
     records.add_answers([said(3, 5, 4, 9, "test"), Answer("4", 1, 2, 3, "unsure", "active"), said(5, 6, 5, 1, "list")])
     summary = book.summary(VectorSearch(LINE), 0)
     counts = {name: summary[name] for name in ("answers", "unsure", "active", "test", "list", "imported")}
@@ -526,25 +529,6 @@ def test_a_model_for_other_vectors_is_refused(digits):
 
 
 # Learning
-
-
-@pytest.fixture(scope="module")
-def taught(few_digits, tmp_path_factory):
-    """A workspace with 40 true answers to learn from and 10 to test with. To be copied."""
-    folder = shutil.copytree(few_digits, tmp_path_factory.mktemp("taught") / "digits.ws")
-    with Workspace.open(folder) as workspace:
-        labels, rng = workspace.labels, np.random.default_rng(0)
-        drawn = (rng.permutation(200)[:3] for _ in range(2000))
-        true = [t.tolist() for t in drawn if labels[t[0]] == labels[t[1]] != labels[t[2]]][:50]
-        workspace.records.add_answers(
-            [said(i, *rows, source="test" if i % 5 == 0 else "active") for i, rows in enumerate(true, 1)]
-        )
-    return folder
-
-
-@pytest.fixture
-def school(taught, tmp_path):
-    return shutil.copytree(taught, tmp_path / "school.ws")
 
 
 def test_learning_gives_a_version_and_says_what_it_changed(school):

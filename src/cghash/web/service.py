@@ -7,16 +7,19 @@ import logging
 import time
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 from starlette.concurrency import run_in_threadpool
 
 from ..exceptions import CGHashError, InvalidInputError
+from ..lab.retrieval import Retrieval
 from ..workspace.answers import AnswerBook
 from ..workspace.folder import Workspace
 from ..workspace.items import Item
 from ..workspace.jobs import Jobs
+from ..workspace.quality import retrieval
 from ..workspace.questions import Questioner
 from ..workspace.versions import VECTORS, CodeSearch, VectorSearch, Versions
 from .batching import Batcher
@@ -49,6 +52,7 @@ class Service:
         self.batcher = Batcher()
         self._current: tuple[float, int | None] = (-np.inf, None)  # when it was looked up
         self._looking = False
+        self._retrievals: WeakKeyDictionary[CodeSearch, Retrieval | None] = WeakKeyDictionary()
 
     def close(self) -> None:
         self.jobs.stop()
@@ -133,6 +137,13 @@ class Service:
         except InvalidInputError:
             self.check_version(version)
             raise
+
+    def retrieval(self, version: int) -> Retrieval | None:
+        """Precision and recall of a version by the labels; measured once while it is open, as neither changes."""
+        search = self.versions.at(self.check_version(version))
+        if search not in self._retrievals:
+            self._retrievals[search] = retrieval(search, self.workspace.labels)
+        return self._retrievals[search]
 
     # Answers
 

@@ -9,7 +9,7 @@ import numpy as np
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from ...codes import unpack
-from ...workspace.quality import compared_rows, overlaps, retrieval, sampled_rows, split_of
+from ...workspace.quality import compared_rows, overlaps, sampled_rows, split_of
 from ...workspace.records import Version
 from ...workspace.versions import CodeSearch, VectorSearch
 from ..schemas import BitsOut, ChangesOut, CurrentRequest, CurveOut, ModelDetailOut, ModelsOut
@@ -104,9 +104,7 @@ def _common(some: Any, among: Any) -> list[str]:
 def curve(request: Request, number: Number) -> Response:
     """Precision and recall by the labels of the workspace, where it has any."""
     service = service_of(request)
-    labels = service.workspace.labels
-    search = service.versions.at(service.check_version(number))
-    found = retrieval(search, labels)
+    labels, found = service.workspace.labels, service.retrieval(number)
     if labels is None or found is None:
         raise NotThereError("this workspace has no labels that precision could be measured by")
     return answered(
