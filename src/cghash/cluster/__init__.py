@@ -6,6 +6,7 @@
 | `clients`  | `connected`: a cluster that runs already, or processes of this machine          |
 | `encoding` | `encode`: the codes of a data set, in parts                                     |
 | `parts`    | `Encoded`: a folder of such parts                                               |
+| `sharding` | `ShardedIndex`: exact search of index files that workers map                    |
 """
 
 from __future__ import annotations
@@ -14,5 +15,6 @@ from .clients import connected
 from .datasets import Dataset
 from .encoding import encode
 from .parts import Encoded
+from .sharding import ShardedIndex
 
-__all__ = ["Dataset", "Encoded", "connected", "encode"]
+__all__ = ["Dataset", "Encoded", "ShardedIndex", "connected", "encode"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from itertools import islice
@@ -53,16 +53,20 @@ def connected(client: Any = None, *, n_workers: int | None = None) -> Iterator[A
             raise InvalidInputError(
                 f"client must be a distributed.Client, the address of a scheduler or None, got {client!r}"
             )
-        _check_workers(found)
+        workers_of(found)
         yield found
 
 
 def in_any_order(
-    client: Any, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], **options: Any
+    client: Any,
+    function: Callable[..., Any],
+    calls: Iterable[tuple[Any, ...]],
+    workers: Sequence[str] | None = None,
 ) -> Iterator[tuple[int, Any]]:
     """(number, result) of each call of a function with some arguments, as workers finish them.
 
-    A worker that dies is no error: Dask has its calls made by another. `options` are those of `client.submit`.
+    A worker that dies is no error: Dask has its calls made by another. `workers` are the addresses of those who should
+    make the calls, if they can.
     """
     from distributed import as_completed
 
@@ -70,9 +74,12 @@ def in_any_order(
     numbers: dict[Any, int] = {}  # of the calls that are not finished
 
     def submitted(most: int) -> list[Any]:
-        new = {client.submit(function, *call, pure=False, **options): number for number, call in islice(waiting, most)}
-        numbers.update(new)
-        return list(new)
+        new = []
+        for number, call in islice(waiting, most):
+            where = {} if workers is None else {"workers": [workers[number]], "allow_other_workers": True}
+            new.append(client.submit(function, *call, pure=False, **where))
+            numbers[new[-1]] = number
+        return new
 
     with faults(client):
         pending = as_completed(submitted(_AHEAD), loop=client.loop)
@@ -103,6 +110,16 @@ def faults(client: Any) -> Iterator[None]:
         raise ClusterError(
             f"the scheduler at {where} was lost, or the work was cancelled there; what was finished is kept"
         ) from error
+
+
+def workers_of(client: Any) -> list[str]:
+    """The addresses of the workers that are there; one is waited for."""
+    with faults(client):
+        try:
+            client.wait_for_workers(1, timeout=_SECONDS)
+            return sorted(client.nthreads())
+        except TimeoutError as error:
+            raise ClusterError(f"the scheduler at {address_of(client)} has no workers") from error
 
 
 def address_of(client: Any) -> str:
@@ -139,10 +156,3 @@ def _local(distributed: Any, n_workers: int | None) -> Iterator[Any]:
         ) from error
     with cluster:
         yield cluster
-
-
-def _check_workers(client: Any) -> None:
-    try:
-        client.wait_for_workers(1, timeout=_SECONDS)
-    except TimeoutError as error:
-        raise ClusterError(f"the scheduler at {address_of(client)} has no workers") from error

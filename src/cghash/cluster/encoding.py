@@ -18,7 +18,7 @@ from ..stores.origin import Origin, origin_of
 from .clients import connected, in_any_order
 from .datasets import Dataset
 from .partitions import Partition
-from .parts import MODEL, Encoded, Part, begin, finished_part, part_name, write_part
+from .parts import DIFFERS, FORMAT, MODEL, Encoded, Part, begin, finished_part, identity, part_name, write_part
 from .progress import PartsProgress
 
 ROWS = 1 << 14  # items in a worker's memory at a time, beside a row group's pages
@@ -66,9 +66,9 @@ def encode(
             f"dataset must hold items of the model's {model.n_features_in_} features, got {dataset.n_features}"
         )
     folder = Path(os.path.abspath(out))
-    begin(folder, origin, dataset.fingerprint)
+    begin(folder, FORMAT, {"model": origin.fingerprint, "dataset": dataset.fingerprint}, DIFFERS)
     _save_model(model, folder / MODEL)
-    parts = {i: finished_part(folder / part_name(i), origin, p) for i, p in enumerate(dataset.partitions)}
+    parts = {i: finished_part(folder / part_name(i), origin, identity(p)) for i, p in enumerate(dataset.partitions)}
     missing = [i for i, part in parts.items() if part is None]
     with PartsProgress(len(parts), "encoding", verbose) as progress:
         progress.done(len(parts) - len(missing))
@@ -95,7 +95,7 @@ def encode_part(partition: Partition, folder: str, number: int, fingerprint: str
         codes[here], ids[here] = model.encode(block.X), block.ids
         first = here.stop
     check_different(ids, f"ids of {partition.name}")
-    return write_part(Path(folder) / part_name(number), origin, codes, ids, partition)
+    return write_part(Path(folder) / part_name(number), origin, codes, ids, identity(partition))
 
 
 @lru_cache(maxsize=2)

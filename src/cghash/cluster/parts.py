@@ -2,7 +2,7 @@
 
 | file                  | what                                                                                   |
 |-----------------------|----------------------------------------------------------------------------------------|
-| `_encoding.json`      | written first: which model and which data set these are the codes of                   |
+| `_begun.json`         | written first: which model and which data set these are the codes of                   |
 | `_model.cghash`       | the model, from which workers encode                                                   |
 | `part-000000.parquet` | ids and codes of a partition, as `ParquetStore` writes them, and its fingerprint       |
 | `_manifest.json`      | written last: all parts, with what they hold                                           |
@@ -19,16 +19,23 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import ArrayLike
+
+from .._validation import check_whole
 from ..exceptions import FormatError, InvalidInputError
 from ..storage import digest, write_atomically, written_atomically
-from ..stores.base import require
+from ..stores.base import checked, require
 from ..stores.origin import Origin, read_header
 from ..stores.parquet import KEY, ROWS_IN_A_GROUP, read_codes, to_arrow
 from ..stores.ranking import Codes, Ints
 from .partitions import Partition
 
 FORMAT, VERSION = "cghash-parts", 1
-BEGUN, MODEL, MANIFEST = "_encoding.json", "_model.cghash", "_manifest.json"
+BEGUN, MODEL, MANIFEST = "_begun.json", "_model.cghash", "_manifest.json"
+DIFFERS = {
+    "model": "which holds codes of another model",
+    "dataset": "which holds codes of another data set, or of this one before it changed",
+}
 _PARTITION = b"cghash.partition"  # beside the description of the codes
 
 
@@ -82,32 +89,67 @@ class Encoded:
                 raise FormatError(f"{place} is not whole: {part.file} is missing")
         return cls(place, origin, parts)
 
+    @classmethod
+    def write(
+        cls,
+        folder: str | os.PathLike[str],
+        model: Any,
+        codes: ArrayLike,
+        ids: ArrayLike | None = None,
+        *,
+        rows: int = ROWS_IN_A_GROUP,
+    ) -> Encoded:
+        """Write codes that are there already into a new or empty folder, `rows` of them a part.
+
+        Parameters
+        ----------
+        model : the fitted estimator whose codes these are, or an `Origin`
+        codes : (n, n_bytes) uint8, packed
+        ids : (n,) int64, 0 or more, different, optional; default: row numbers
+        """
+        origin, packed, numbers = checked(model, codes, ids)
+        check_whole(rows, 1, "rows")
+        place, source = Path(folder), digest([numbers, packed])
+        begin(place, FORMAT, {"model": origin.fingerprint, "dataset": source}, DIFFERS)
+        parts = []
+        for number, first in enumerate(range(0, max(1, len(packed)), rows)):
+            here = slice(first, first + rows)
+            parts.append(write_part(place / part_name(number), origin, packed[here], numbers[here], source))
+        encoded = cls(place, origin, tuple(parts))
+        encoded.save()
+        return encoded
+
     def save(self) -> None:
         """Write the manifest, which makes the folder whole."""
         about = {"origin": json.loads(self.origin.header()), "parts": [asdict(part) for part in self.parts]}
         write_json(self.folder / MANIFEST, FORMAT, VERSION, about)
 
 
-def begin(folder: Path, origin: Origin, dataset: str) -> None:
-    """Make a folder for codes of a model and a data set; one that holds something else is refused."""
-    about = {"model": origin.fingerprint, "dataset": dataset}
+def begin(folder: Path, kind: str, about: dict[str, Any], words: dict[str, str]) -> None:
+    """Make a folder for some work, described in `_begun.json`; one that holds something else is refused.
+
+    Parameters
+    ----------
+    about : what the work is of
+    words : for each entry of it, what to say of a folder where it differs
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if not any(folder.iterdir()):
-        write_json(folder / BEGUN, FORMAT, VERSION, about)
-    found = read_json(folder / BEGUN, FORMAT, VERSION, f"out must be a new or empty folder, got {folder}, which is not")
-    for name, words in (("model", "of another model"), ("dataset", "of another data set, or of one that has changed")):
+        write_json(folder / BEGUN, kind, VERSION, about)
+    found = read_json(folder / BEGUN, kind, VERSION, f"out must be a new or empty folder, got {folder}, which is not")
+    for name, what in words.items():
         if found.get(name) != about[name]:
-            raise InvalidInputError(f"out must be a new folder, or hold codes of the same work, got {folder} {words}")
+            raise InvalidInputError(f"out must be a new folder, or hold the same work, got {folder}, {what}")
 
 
 def part_name(number: int) -> str:
     return f"part-{number:06d}.parquet"
 
 
-def write_part(path: Path, origin: Origin, codes: Codes, ids: Ints, partition: Partition) -> Part:
-    """Write a part beside its place and rename it: whole, or not there."""
+def write_part(path: Path, origin: Origin, codes: Codes, ids: Ints, source: str) -> Part:
+    """Write a part beside its place and rename it: whole, or not there. `source` tells what it was made of."""
     table = to_arrow(origin, codes, ids)
-    metadata = table.schema.metadata | {_PARTITION: identity(partition).encode()}
+    metadata = table.schema.metadata | {_PARTITION: source.encode()}
     with written_atomically(path) as file:
         require("pyarrow.parquet", "dask").write_table(
             table.replace_schema_metadata(metadata),
@@ -119,13 +161,13 @@ def write_part(path: Path, origin: Origin, codes: Codes, ids: Ints, partition: P
     return Part(path.name, len(codes), digest([ids, codes]))
 
 
-def finished_part(path: Path, origin: Origin, partition: Partition) -> Part | None:
-    """The part that a file holds; None where it is not there, not whole, or not of this model and partition."""
+def finished_part(path: Path, origin: Origin, source: str) -> Part | None:
+    """The part that a file holds; None where it is not there, not whole, or not of this model and source."""
     pa, parquet = require("pyarrow", "dask"), require("pyarrow.parquet", "dask")
     try:
         metadata = parquet.read_schema(path).metadata or {}
         found, about = read_header(metadata.get(KEY, b""), str(path))
-        same = found.fingerprint == origin.fingerprint and metadata.get(_PARTITION) == identity(partition).encode()
+        same = found.fingerprint == origin.fingerprint and metadata.get(_PARTITION) == source.encode()
         return Part(path.name, int(about["n_codes"]), str(about["content"])) if same else None
     except (OSError, FormatError, pa.ArrowException, KeyError, ValueError):
         return None

@@ -1,0 +1,117 @@
+"""What a worker does with shards, each an index file: make them, map them, search them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import FormatError
+from ..index import WeightedHammingIndex
+from ..stores.origin import Origin
+from ..stores.ranking import Codes, Ints
+from .merging import Nearest, Within, merged_nearest, merged_within
+from .parts import Part
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # odd: multiplying by it spreads ids over all buckets
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One index file."""
+
+    file: str
+    n_codes: int
+    n_bytes: int  # of the file
+    first_id: int  # the smallest, -1 where there is none
+    last_id: int
+
+
+def build_shard(folder: str, parts: Sequence[Part], origin: Origin, out: str, name: str) -> Shard:
+    """Make the index of some parts of codes, unless it is there: what is there is whole."""
+    path = Path(out) / name
+    if not path.exists():
+        index = WeightedHammingIndex(origin.n_bits, origin.weights, n_jobs=_threads())
+        for part in parts:
+            index.add(*part.read(Path(folder), origin))
+        index.prepare()
+        index.save(path)
+    return shard_of(path)
+
+
+def shard_of(path: Path) -> Shard:
+    """What an index file holds."""
+    ids = WeightedHammingIndex.load(path).ids
+    ends = (int(ids.min()), int(ids.max())) if len(ids) else (-1, -1)
+    return Shard(path.name, len(ids), path.stat().st_size, *ends)
+
+
+def shared_ids(folder: str, shards: Sequence[Shard], bucket: int, n_buckets: int) -> list[int]:
+    """Ids of a bucket that are in several shards, at most one."""
+    found = []
+    for shard in shards:
+        ids = opened(folder, shard).ids
+        mixed = (ids.astype(np.uint64) * _MIX) >> np.uint64(32)
+        found.append(ids[mixed % np.uint64(n_buckets) == bucket])
+    ordered = np.sort(np.concatenate(found))
+    return ordered[1:][ordered[1:] == ordered[:-1]][:1].tolist()  # type: ignore[no-any-return]
+
+
+def search_shards(
+    folder: str, shards: Sequence[Shard], queries: Codes, k: int, wanted: Ints | None
+) -> tuple[Nearest, Ints]:
+    """The k nearest in some shards, and which of the wanted ids they hold."""
+    found, present = [], []
+    for shard in shards:
+        index, chosen = _chosen(folder, shard, wanted)
+        found.append(index.search(queries, max(1, min(k, shard.n_codes)), filter=chosen))
+        present.append(np.zeros(0, np.int64) if chosen is None else chosen)
+    return merged_nearest(found, k), np.concatenate(present)
+
+
+def search_within(
+    folder: str, shards: Sequence[Shard], queries: Codes, radius: float, wanted: Ints | None
+) -> tuple[Within, Ints]:
+    """All within a distance in some shards, and which of the wanted ids they hold."""
+    found, present = [], []
+    for shard in shards:
+        index, chosen = _chosen(folder, shard, wanted)
+        found.append(index.range_search(queries, radius, filter=chosen))
+        present.append(np.zeros(0, np.int64) if chosen is None else chosen)
+    return merged_within(found), np.concatenate(present)
+
+
+def opened(folder: str, shard: Shard) -> WeightedHammingIndex:
+    """The index of a shard, mapped once for each worker, again where the file is another."""
+    path = os.path.join(folder, shard.file)
+    about = os.stat(path)
+    if about.st_size != shard.n_bytes:
+        raise FormatError(f"{path} is not the shard that was built: it has {about.st_size} bytes, not {shard.n_bytes}")
+    return _mapped(path, about.st_mtime_ns, _threads())
+
+
+@lru_cache(maxsize=4096)
+def _mapped(path: str, mtime_ns: int, n_threads: int) -> WeightedHammingIndex:
+    return WeightedHammingIndex.load(path, n_jobs=n_threads)
+
+
+def _chosen(folder: str, shard: Shard, wanted: Ints | None) -> tuple[WeightedHammingIndex, NDArray[np.int64] | None]:
+    index = opened(folder, shard)
+    return index, None if wanted is None else np.intersect1d(wanted, index.ids, assume_unique=True)
+
+
+def _threads() -> int:
+    """Threads of a task: those of its worker, which has one such task at a time."""
+    from distributed import get_worker
+
+    try:
+        worker: Any = get_worker()
+    except ValueError:  # not on a worker
+        return 1
+    return int(worker.state.nthreads)
