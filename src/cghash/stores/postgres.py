@@ -27,12 +27,13 @@ from .postgres_layout import Layout, beside_values, check_name, layout_from, lay
 from .postgres_search import Searcher
 from .postgres_session import Session, place
 from .postgres_tables import (
+    Building,
     Given,
     Graph,
     check_table,
     columns_of,
+    graph_of,
     merge_rows,
-    operator_of_graph,
     read_about,
     replace_table,
     schema_of,
@@ -54,11 +55,11 @@ class PostgresStore(Store):
     >>> store.search(model.encode(queries), k=10).ids  # doctest: +SKIP
     """
 
-    def __init__(self, session: Session, layout: Layout, operator: Any) -> None:
+    def __init__(self, session: Session, layout: Layout, graph: Graph | None) -> None:
         self.session, self.layout, self.where = session, layout, session.where
         self.origin, self.table = layout.origin, layout.table
-        self.hnsw = operator is not None  # whether there is a graph
-        self._searcher = Searcher(layout, operator)
+        self.hnsw = graph is not None  # whether there is a graph
+        self._searcher = Searcher(layout, graph)
 
     @classmethod
     def write(
@@ -92,7 +93,7 @@ class PostgresStore(Store):
         """
         origin, packed, numbers = checked(model, codes, ids)
         given = Given(numbers, packed, payload_columns(payload, len(packed)))
-        graph = Graph(None if memory is None else check_whole(memory, 1, "memory")) if hnsw else None
+        graph = Building(None if memory is None else check_whole(memory, 1, "memory")) if hnsw else None
         session = _session(path, table)
         layout = layout_of(origin, "", table, n_bits)
         try:
@@ -113,21 +114,21 @@ class PostgresStore(Store):
         """Open a table that `write` wrote; FormatError where its columns or functions were changed since."""
         session = _session(path, table)
 
-        def found(cursor: Any) -> tuple[Layout, Any]:
+        def found(cursor: Any) -> tuple[Layout, Graph | None]:
             schema = schema_of(cursor)
             relation = sql.Identifier(schema, table)
             layout = layout_from(read_about(cursor, relation), schema, table, session.where)
             check_table(cursor, layout, session.where)
-            return layout, operator_of_graph(cursor, relation)
+            return layout, graph_of(cursor, relation)
 
         try:
-            layout, operator = session.read(found)
+            layout, graph = session.read(found)
             if model is not None:
                 layout.origin.check(model, session.where)
         except BaseException:
             session.close()
             raise
-        return cls(session, layout, operator)
+        return cls(session, layout, graph)
 
     def close(self) -> None:
         """Give the connection back."""

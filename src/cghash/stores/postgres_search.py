@@ -9,6 +9,7 @@ import numpy as np
 from .base import require
 from .postgres_copy import as_text, from_text
 from .postgres_layout import Layout, beside_values
+from .postgres_tables import Graph
 from .ranking import NONE, Codes, Ranked, rank
 
 sql = require("psycopg.sql", "postgres")
@@ -18,17 +19,17 @@ _MOST = 1000  # and its most; beyond, it goes on in turns
 
 
 class Searcher:
-    """The statements of a table; `operator` is that of its graph, None where it has none."""
+    """The statements of a table."""
 
-    def __init__(self, layout: Layout, operator: Any) -> None:
-        self.layout, self.origin, self.graph = layout, layout.origin, operator is not None
+    def __init__(self, layout: Layout, graph: Graph | None) -> None:
+        self.layout, self.origin, self.graph = layout, layout.origin, graph
         table, distance = beside_values(layout.relation), beside_values(layout.named("distance"))
         query = sql.SQL(f"%(query)s::bit({layout.expanded_bits})")
         far = sql.SQL("bit_count(expanded # {})").format(query)
-        order = sql.SQL("3") if operator is None else sql.SQL("expanded {} {}").format(beside_values(operator), query)
+        operator = sql.SQL("#") if graph is None else beside_values(graph.operator)
         near = sql.SQL("SELECT id, code::text, {} FROM {} ORDER BY {} LIMIT %(wanted)s")
         self._by_scan = near.format(far, table, sql.SQL("3"))
-        self._by_graph = near.format(far, table, order)
+        self._by_graph = near.format(far, table, sql.SQL("expanded {} {}").format(operator, query))
         self._within = sql.SQL(
             f"SELECT id, {{}}(code, %(code)s::bit({self.origin.n_bits})) FROM {{}} "
             "WHERE {} <= %(reach)s ORDER BY 2, 1 LIMIT %(k)s"
@@ -37,12 +38,12 @@ class Searcher:
 
     def nearest(self, cursor: Any, queries: Codes, k: int, wanted: int, exact: bool) -> list[Ranked]:
         """The k nearest of each query, of `wanted` that are ranked by the weights; proven where `exact`, or scanned."""
-        graph = self.graph and cursor.execute(self._some, [wanted + 1]).fetchone()[0] > wanted
+        graph = self.graph is not None and cursor.execute(self._some, [wanted + 1]).fetchone()[0] > wanted
         if graph:
-            _use_graph(cursor, wanted)
+            self._use_graph(cursor, wanted)
         ranked = [self._near(cursor, query, k, wanted, graph) for query in queries]
         if graph:
-            _use_all(cursor)
+            _set(cursor, {"enable_seqscan": "on", "enable_sort": "on"})
         for row, one in enumerate(ranked):  # a graph may reach fewer than k, where there are more
             if not one.exact and (exact or not graph or len(one.ids) < k):
                 ranked[row] = self._proven(cursor, queries[row], k, one)
@@ -71,21 +72,17 @@ class Searcher:
         bits = np.unpackbits(query, bitorder="little", count=self.origin.n_bits)
         return "".join(map(str, np.repeat(bits, self.layout.counts))).ljust(self.layout.expanded_bits, "0")
 
-
-def _use_graph(cursor: Any, wanted: int) -> None:
-    """Only the graph gives rows in order; it keeps enough in view, and goes on where these are too few."""
-    kept = str(min(max(2 * wanted, _FEWEST), _MOST))
-    _set(cursor, {"enable_seqscan": "off", "enable_sort": "off", "hnsw.ef_search": kept})
-    (version,) = cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
-    if tuple(map(int, version.split(".")[:2])) >= (0, 8):
-        _set(cursor, {"hnsw.iterative_scan": "strict_order"})
-
-
-def _use_all(cursor: Any) -> None:
-    _set(cursor, {"enable_seqscan": "on", "enable_sort": "on"})
+    def _use_graph(self, cursor: Any, wanted: int) -> None:
+        """Only the graph gives rows in order; it keeps enough in view, and goes on where these are too few."""
+        assert self.graph is not None
+        settings = {"enable_seqscan": "off", "enable_sort": "off"}
+        settings["hnsw.ef_search"] = str(min(max(2 * wanted, _FEWEST), _MOST))
+        if self.graph.goes_on:
+            settings["hnsw.iterative_scan"] = "strict_order"
+        _set(cursor, settings)
 
 
 def _set(cursor: Any, settings: dict[str, str]) -> None:
     """For this transaction."""
-    for name, value in settings.items():
-        cursor.execute("SELECT set_config(%s, %s, true)", [name, value])
+    calls = ", ".join(["set_config(%s, %s, true)"] * len(settings))
+    cursor.execute(f"SELECT {calls}", [word for pair in settings.items() for word in pair])

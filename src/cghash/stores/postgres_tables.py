@@ -27,7 +27,14 @@ class Given(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """How an HNSW graph is built: with so much memory, in MB; None is what the server is set to."""
+    """An HNSW graph of pgvector."""
+
+    operator: Any  # `<~>`, quoted
+    goes_on: bool  # whether it can look further where it found too few, as pgvector 0.8 does
+
+
+class Building(NamedTuple):
+    """How a graph is built: with so much memory, in MB; None is what the server is set to."""
 
     memory: int | None
 
@@ -50,7 +57,7 @@ def read_about(cursor: Any, relation: Any) -> str | None:
     return None if row is None else row[0]
 
 
-def replace_table(cursor: Any, layout: Layout, given: Given, graph: Graph | None, where: str) -> None:
+def replace_table(cursor: Any, layout: Layout, given: Given, graph: Building | None, where: str) -> None:
     """Make a table under another name, fill it, index it, and put it in the place of the old one.
 
     Who reads the old one waits only for the last step.
@@ -124,10 +131,14 @@ def check_table(cursor: Any, layout: Layout, where: str) -> None:
         raise FormatError(f"{where} must have a column 'expanded' made by {layout.table}_expand, got another")
 
 
-def operator_of_graph(cursor: Any, relation: Any) -> Any:
-    """pgvector's `<~>`, quoted, where the table's expanded codes have an HNSW graph; else None."""
+def graph_of(cursor: Any, relation: Any) -> Graph | None:
+    """The HNSW graph of the table's expanded codes, where there is one."""
     row = cursor.execute(_GRAPH, [relation.as_string()]).fetchone()
-    return None if row is None else sql.SQL("OPERATOR({}.<~>)").format(sql.Identifier(row[0]))
+    if row is None:
+        return None
+    schema, version = row
+    operator = sql.SQL("OPERATOR({}.<~>)").format(sql.Identifier(schema))
+    return Graph(operator, tuple(map(int, version.split(".")[:2])) >= (0, 8))
 
 
 def _check_ours(cursor: Any, layout: Layout, where: str) -> None:
@@ -157,7 +168,7 @@ def _create_table(cursor: Any, layout: Layout, payload: list[Column]) -> None:
     cursor.execute(sql.SQL("CREATE TABLE {} ({})").format(layout.relation, sql.SQL(", ").join([own, *more])))
 
 
-def _create_graph(cursor: Any, layout: Layout, graph: Graph) -> None:
+def _create_graph(cursor: Any, layout: Layout, graph: Building) -> None:
     schema = _schema_of_pgvector(cursor)
     if graph.memory is not None:
         cursor.execute("SELECT set_config('maintenance_work_mem', %s, true)", [f"{graph.memory}MB"])
@@ -229,12 +240,13 @@ JOIN pg_depend p ON p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid AND p
 JOIN pg_proc f ON f.oid = p.refobjid JOIN pg_namespace n ON n.oid = f.pronamespace
 WHERE d.adrelid = to_regclass(%s) AND n.nspname = %s AND f.proname = %s"""
 _GRAPH = """
-SELECT nspname FROM pg_index i
+SELECT nspname, extversion FROM pg_extension e, pg_index i
 JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam AND m.amname = 'hnsw'
 JOIN pg_opclass o ON o.oid = i.indclass[0] AND o.opcname = 'bit_hamming_ops'
 JOIN pg_namespace n ON n.oid = o.opcnamespace
 JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attname = 'expanded'
-WHERE i.indrelid = to_regclass(%s) AND i.indisvalid AND i.indpred IS NULL AND i.indkey::text = a.attnum::text LIMIT 1"""
+WHERE i.indrelid = to_regclass(%s) AND i.indisvalid AND i.indpred IS NULL AND i.indkey::text = a.attnum::text
+AND e.extname = 'vector' LIMIT 1"""
 _CLASS = """
 SELECT nspname FROM pg_opclass JOIN pg_am m ON m.oid = opcmethod AND amname = 'hnsw'
 JOIN pg_namespace n ON n.oid = opcnamespace WHERE opcname = 'bit_hamming_ops' LIMIT 1"""
