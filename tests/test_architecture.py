@@ -18,11 +18,11 @@ SOURCE = ROOT / "src" / "cghash"
 # Each part may import from its own row and from the rows below it (design, section 4).
 LAYERS = [
     ("cli", "web", "client", "workspace", "lab", "cluster", "stores"),  # ways to use the library
-    ("estimator", "hasher", "index", "models", "peers"),  # the public objects
+    ("encoding", "estimator", "hasher", "index", "models", "peers"),  # the public objects
     ("model_files", "checkpoints", "_progress"),  # what the estimator keeps of a fit and tells of it: know `learning`
     ("learning",),  # the method
     ("storage", "codes", "reading"),  # files and codes, whatever is in them
-    ("_kernels", "_validation"),
+    ("_kernels", "_validation", "device"),
     ("exceptions",),
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
@@ -117,7 +117,7 @@ def test_import_alone_loads_nothing_heavy():
     code = "import sys, json, cghash; print(json.dumps(sorted(sys.modules)))"
     loaded = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout)
     assert "cghash" in loaded
-    assert not {"sklearn", "scipy", "numpy", "pandas", "highspy", "safetensors", "matplotlib"} & set(loaded)
+    assert not {"sklearn", "scipy", "numpy", "pandas", "highspy", "safetensors", "matplotlib", "torch"} & set(loaded)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))

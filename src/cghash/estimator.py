@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from .codes import pack, unpack, weighted_hamming
+from .device.tensors import is_on_gpu
 from .index import WeightedHammingIndex
 
 MOST_BITS = 65536
@@ -35,9 +36,22 @@ class CodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def truncate(self, m: int) -> Self:
         """The model of the first m bits."""
 
-    def encode(self, X: Any) -> NDArray[np.uint8]:
-        """The packed codes of items (n, bytes), eight bits to a byte, little-endian."""
-        return pack(self.transform(X))
+    def encode(self, X: Any, *, device: Any = None) -> Any:
+        """The packed codes of items (n, bytes), eight bits to a byte, little-endian.
+
+        Parameters
+        ----------
+        X : (n, d) items; a tensor on a GPU is encoded there, and its codes are a tensor there too
+        device : {"cuda", "cuda:0", …, "cpu"} or torch.device, default=None
+            Send items through this device, block by block; for linear and RBF functions. X may then also be the path
+            of a .parquet or .npy file, which need not fit into memory. The codes are in host memory.
+        """
+        if device is None and not is_on_gpu(X):
+            return pack(self.transform(X))
+        from .encoding import encode_on
+
+        check_is_fitted(self)
+        return encode_on(self, X, device)
 
     def distances(self, X: Any, codes: Any) -> NDArray[np.float64]:
         """Distances (q, n) of items X (q, d), as queries, to packed codes (n, bytes)."""

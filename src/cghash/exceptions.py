@@ -8,7 +8,9 @@ CGHashError
 ├── ServerError (OSError)              a server of ours refused, failed or could not be reached
 ├── ClusterError (OSError)             a Dask scheduler cannot be reached, is lost, or its workers die over the work
 ├── MissingDataError (FileNotFoundError)   a data set is not here, and could not be fetched
-└── MissingDependencyError (ImportError)   an optional package is needed
+├── MissingDependencyError (ImportError)   an optional package is needed
+├── MissingDeviceError (RuntimeError)   a GPU was asked for that is not here
+└── DeviceMemoryError (MemoryError)    a GPU has too little memory left
 
 CGHashWarning (UserWarning)
 ├── FewerBitsWarning                   the fit ended with fewer bits than were asked for
@@ -52,6 +54,14 @@ class MissingDataError(CGHashError, FileNotFoundError):
 
 class MissingDependencyError(CGHashError, ImportError):
     """An optional package is needed; the message says which and how to install it."""
+
+
+class MissingDeviceError(CGHashError, RuntimeError):
+    """A GPU was asked for, and there is none, or none of that number."""
+
+
+class DeviceMemoryError(CGHashError, MemoryError):
+    """A GPU has too little memory left; the message says how much was needed and what to lower."""
 
 
 class CGHashWarning(UserWarning):

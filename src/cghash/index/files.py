@@ -121,7 +121,7 @@ def _pieces(blocks: Any, positions: NDArray[np.int64] | None) -> Iterator[NDArra
 
 
 def read_index(
-    cls: type[WeightedHammingIndex], path: Path, mapped: bool, n_jobs: int | None
+    cls: type[WeightedHammingIndex], path: Path, mapped: bool, n_jobs: int | None, device: Any = None
 ) -> tuple[WeightedHammingIndex, About, SectionFile]:
     """The index of a file, without its log."""
     file = SectionFile(path, mapped)
@@ -131,7 +131,8 @@ def read_index(
             file.check(name)
     try:
         weights = file.array("weights") if about.weighted else None
-        index = cls(about.n_bits, weights, prune=about.prune, max_memory=about.max_memory, n_jobs=n_jobs)
+        how = {"n_jobs": n_jobs, "device": device}
+        index = cls(about.n_bits, weights, prune=about.prune, max_memory=about.max_memory, **how)
         index._blocks.attach(file.array("codes"), about.n)
         index._ids = _id_table(file, about)
         if about.tables and about.tables_version == TABLES_VERSION:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .. import _kernels
 from .._validation import check_jobs
 from ..exceptions import FormatError, InUseError
 from .files import read_index, verify_file, write_index
@@ -21,11 +20,13 @@ _TRIES = 100
 _AT_ONCE = 1 << 20  # codes
 
 
-def open_index(cls: type[Index], path: Path, mapped: bool, writable: bool, n_jobs: int | None) -> Index:
+def open_index(
+    cls: type[Index], path: Path, mapped: bool, writable: bool, n_jobs: int | None, device: Any = None
+) -> Index:
     """The index of a file and its log; once more when another process has put a new file in its place meanwhile."""
     check_jobs(n_jobs)
     for _ in range(_TRIES):
-        index, about, file = read_index(cls, path, mapped, n_jobs)
+        index, about, file = read_index(cls, path, mapped, n_jobs, device)
         log = Log(path) if writable else None
         try:
             n_changes = log.replay(about, index) if log else replay(path, about, index)
@@ -72,14 +73,14 @@ def compact_index(index: WeightedHammingIndex) -> None:
         return
     path = index.file["path"]
     save_index(index, path, keep_removed=False)
-    fresh, _, file = read_index(type(index), path, index.file["mapped"], index.n_jobs)
+    fresh, _, file = read_index(type(index), path, index.file["mapped"], index.n_jobs, index.device)
     index._take_over(fresh)
     index.file |= {"bytes": file.size, "log_records": 0}
 
 
 def _drop_removed(index: WeightedHammingIndex) -> None:
     positions, ids = index._ids.kept()
-    blocks = _kernels.CodeBlocks(index.n_bytes)
+    blocks = index._new_blocks()
     for first in range(0, len(positions), _AT_ONCE):
         blocks.append(index._blocks.get(positions[first : first + _AT_ONCE]))
     fresh = type(index)(index.n_bits)

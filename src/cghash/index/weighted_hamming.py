@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _kernels
 from .._validation import check_jobs, check_whole
 from ..codes import check_weights, whole_weights
+from ..device.tensors import device_of, is_on_gpu, is_tensor
 from ..exceptions import InvalidInputError
 from .checks import LARGEST_ID, MOST_BITS, check_codes, check_different, check_ids, check_radius
 from .ids import IdTable
@@ -73,6 +74,10 @@ class WeightedHammingIndex:
         Bytes that codes, ids and tables together may take; where tables would take more, the index only scans.
     n_jobs : int, default=None
         Threads; None and -1 are all cores.
+    device : {"cuda", "cuda:0", …, "cpu"} or torch.device, default=None
+        Keep the codes in a GPU's memory and search there, with the same answers; "cpu" runs the same code on CPU
+        tensors. None is the CPU's own kernels, until the first codes are a tensor on a GPU. Needs torch, and builds
+        no tables.
 
     Examples
     --------
@@ -91,6 +96,7 @@ class WeightedHammingIndex:
         prune: bool = True,
         max_memory: int | None = None,
         n_jobs: int | None = None,
+        device: Any = None,
     ) -> None:
         if check_whole(n_bits, 1, "n_bits") > MOST_BITS:
             raise InvalidInputError(f"n_bits must be at most {MOST_BITS}, got {n_bits}")
@@ -99,7 +105,8 @@ class WeightedHammingIndex:
         self.max_memory = None if max_memory is None else min(check_whole(max_memory, 0, "max_memory"), _MOST_MEMORY)
         self.n_jobs = n_jobs
         self._lock = ReadWriteLock()
-        self._blocks = _kernels.CodeBlocks(self.n_bytes)
+        self.device: str | None = None if device is None else str(device_of(device))
+        self._blocks = self._new_blocks()
         self._ids = IdTable()
         self._set_weights(weights)
         self._scanned_seconds = 0.0  # since the tables were built
@@ -157,7 +164,7 @@ class WeightedHammingIndex:
         """What a pickle or a copy holds; tables are built again when they pay, and a log stays behind."""
         with self._lock.reading:
             positions, ids = self._ids.kept()
-            options = {"prune": self.prune, "max_memory": self.max_memory, "n_jobs": self.n_jobs}
+            options = {"prune": self.prune, "max_memory": self.max_memory, "n_jobs": self.n_jobs, "device": self.device}
             codes = self._blocks.get(positions)
             return {"options": options, "n_bits": self.n_bits, "weights": self._weights, "codes": codes, "ids": ids}
 
@@ -173,10 +180,11 @@ class WeightedHammingIndex:
 
         Parameters
         ----------
-        codes : (n, n_bytes) uint8
+        codes : (n, n_bytes) uint8; of an index on a device, a tensor there too
         ids : (n,) int64, 0 or more, optional
             New to the index; default: one more than the largest so far, and on, which are row numbers.
         """
+        self._follow(codes)
         packed = self._checked_codes(codes)
         given = None if ids is None else check_ids(ids)
         if given is not None and len(given) != len(packed):
@@ -302,6 +310,7 @@ class WeightedHammingIndex:
             found = self._blocks.info() | {"n_prepared": self._blocks.n_prepared}
             about: dict[str, Any] = {"n_bits": self.n_bits, "n_codes": len(self), "n_removed": self._ids.n_removed}
             about |= {"weighted": self._weights is not None, "instruction_set": _kernels.instruction_set()}
+            about |= {} if self.device is None else {"device": self.device}
             about |= found | {"id_bytes": self._ids.nbytes}
             return about | {"memory": found["code_bytes"] + found["prune_bytes"] + self._ids.nbytes}
 
@@ -325,6 +334,7 @@ class WeightedHammingIndex:
         *,
         writable: bool = False,
         n_jobs: int | None = None,
+        device: Any = None,
     ) -> Self:
         """Read an index that `save` wrote, and make the changes that its log holds.
 
@@ -339,10 +349,12 @@ class WeightedHammingIndex:
             one writer at a time, until `close`. Otherwise changes stay in memory.
         n_jobs : int, default=None
             Threads; None and -1 are all cores.
+        device : as for the index, default=None
+            Bring the codes there.
         """
         from .opening import open_index
 
-        return open_index(cls, path, mmap, writable, n_jobs)
+        return open_index(cls, path, mmap, writable, n_jobs, device)
 
     @classmethod
     def verify(cls, path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -418,11 +430,31 @@ class WeightedHammingIndex:
             raise InvalidInputError(f"{name} must be in the index, got {ids[np.argmax(positions < 0)]}, which is not")
         return positions
 
-    def _checked_codes(self, codes: ArrayLike) -> Codes:
-        return check_codes(codes, self.n_bits)
+    def _new_blocks(self) -> Any:
+        """Where codes are kept: in host memory, or on the device."""
+        if self.device is None:
+            return _kernels.CodeBlocks(self.n_bytes)
+        from ..device.blocks import DeviceBlocks
 
-    def _checked_queries(self, codes: ArrayLike) -> tuple[Codes, bool]:
-        array = np.asarray(codes)
+        return DeviceBlocks(self.n_bytes, self.device)
+
+    def _follow(self, codes: Any) -> None:
+        """An empty index of no device goes where its first codes are."""
+        if self.device is None and is_on_gpu(codes) and not self._ids.n and self._log is None:
+            self.device = str(codes.device)
+            self._blocks = self._new_blocks()
+
+    def _checked_codes(self, codes: Any) -> Any:
+        if not is_tensor(codes):
+            return check_codes(codes, self.n_bits)
+        if self.device is None or self._log is not None:  # what is logged goes through host memory
+            return check_codes(codes.cpu().numpy(), self.n_bits)
+        from ..device.blocks import check_code_tensor
+
+        return check_code_tensor(codes, self.n_bits)
+
+    def _checked_queries(self, codes: Any) -> tuple[Codes, bool]:
+        array = codes.cpu().numpy() if is_tensor(codes) else np.asarray(codes)
         single = array.ndim == 1
         return check_codes(array[None] if single else array, self.n_bits), single
 

@@ -52,7 +52,7 @@ def read_columns(source: Source) -> dict[str, Array]:
     try:
         with source.binary() as file:
             table = parquet.read_table(file)
-        return {name: _column(pa, table.column(name).combine_chunks()) for name in table.column_names}
+        return {name: column_of(pa, table.column(name).combine_chunks()) for name in table.column_names}
     except OSError as error:
         if error.errno is not None:
             raise
@@ -79,7 +79,8 @@ def _array(loaded: Any) -> Array:
     return loaded
 
 
-def _column(pa: Any, column: Any) -> Array:
+def column_of(pa: Any, column: Any) -> Array:
+    """A column of a table; one of lists of one length is 2-D."""
     kinds = pa.types
     if kinds.is_list(column.type) or kinds.is_large_list(column.type) or kinds.is_fixed_size_list(column.type):
         return _matrix(column)

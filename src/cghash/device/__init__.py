@@ -1,0 +1,15 @@
+"""Search and encoding with torch: on a GPU, and with the same code on CPU tensors.
+
+| module     | what it does                                                                  |
+|------------|-------------------------------------------------------------------------------|
+| `tensors`  | which device was asked for, memory on it, and errors that say what to change  |
+| `blocks`   | `DeviceBlocks`: codes that stay on the device, with the face of `CodeBlocks`   |
+| `search`   | the nearest codes: a bound for all codes, exact distances for those that pass  |
+| `bounds`   | weights rounded down to few bits: distances that are never too large           |
+| `scans`    | passes over the codes: torch operations, or the kernels where there is a GPU   |
+| `kernels`  | the same passes in Triton                                                      |
+| `encoding` | items on the device to packed codes                                            |
+| `streams`  | items from host memory or Parquet through the device, copies overlapped        |
+
+torch is imported when something is asked of a device, and Triton when that is a GPU.
+"""

@@ -1,0 +1,169 @@
+"""Passes over codes on a device: torch operations for CPU tensors, kernels for a GPU. Both give the same.
+
+Codes are int32 words, (W, capacity) in a segment; queries are (q, W). Distances are whole weights, int64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .bounds import Bound, bound_of
+from .tensors import import_torch
+
+Tensor = Any
+Ints = NDArray[np.int64]
+
+FAR = 1 << 62  # no distance is so large
+PLANES = 3  # bits of the small weights of a single query: what counting bits has time for while memory is read
+_LARGEST_FACTOR = 127  # of int8
+_AT_ONCE = 1 << 22  # pairs of a code and a query, in torch operations
+
+
+@dataclass
+class Segment:
+    """Codes that were allocated together."""
+
+    words: Tensor  # (W, capacity) int32
+    offset: int  # position of the first
+    n: int = 0
+
+    @property
+    def capacity(self) -> int:
+        return int(self.words.shape[1])
+
+
+class DeviceWeights:
+    """Whole weights (32·W,) in the forms that passes ask for."""
+
+    def __init__(self, weights: Ints, device: Any) -> None:
+        self.weights, self.device = weights, device
+
+    @cached_property
+    def table(self) -> Tensor:
+        """(4W, 256) int64: the weight of all differing bits of a byte, at each place of a byte in a code."""
+        bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+        return self._put(self.weights.reshape(-1, 8) @ bits.T.astype(np.int64))
+
+    @cached_property
+    def for_one(self) -> Bound:
+        return bound_of(self.weights, 2**PLANES - 1)
+
+    @cached_property
+    def for_many(self) -> Bound:
+        return bound_of(self.weights, _LARGEST_FACTOR)
+
+    @cached_property
+    def masks(self) -> Tensor:
+        """(PLANES, W) int32: the bits that count 2^p."""
+        packed = np.packbits(self.for_one.planes(PLANES).astype(np.uint8), axis=1, bitorder="little")
+        return self._put(packed.view("<i4"))
+
+    @cached_property
+    def factors(self) -> Tensor:
+        """(32·W,) int8, the small weights of `for_many`."""
+        return self._put(self.for_many.small.astype(np.int8))
+
+    def bound(self, n_queries: int) -> Bound:
+        return self.for_one if is_few(n_queries) else self.for_many
+
+    def _put(self, array: Any) -> Tensor:
+        return import_torch().from_numpy(np.ascontiguousarray(array)).to(self.device)
+
+
+def is_few(n_queries: int) -> bool:
+    """Whether codes are read for each query anew: a product of so few with them would take longer."""
+    return n_queries < 4
+
+
+class Passes(Protocol):
+    """What a device must be able to do with codes."""
+
+    def near(
+        self, segment: Segment, first: int, end: int, queries: Tensor, weights: DeviceWeights, limits: Tensor,
+        allowed: Tensor | None, room: int,
+    ) -> tuple[Tensor, Tensor] | None:  # fmt: skip
+        """Local positions first … end whose bound is within the limit of a query, and that query; None: > room."""
+
+    def distances(self, words: Tensor, at: Tensor, owners: Tensor, queries: Tensor, weights: DeviceWeights) -> Tensor:
+        """Distances of the codes at positions to their owners."""
+
+    def minima(
+        self, words: Tensor, queries: Tensor, weights: DeviceWeights, is_allowed: Tensor | None, group: int
+    ) -> Tensor:
+        """The least distances (q, n // group) in groups of consecutive codes to each query; FAR for none allowed."""
+
+
+class TorchPasses:
+    """Passes in torch operations."""
+
+    def near(
+        self, segment: Segment, first: int, end: int, queries: Tensor, weights: DeviceWeights, limits: Tensor,
+        allowed: Tensor | None, room: int,
+    ) -> tuple[Tensor, Tensor] | None:  # fmt: skip
+        torch = import_torch()
+        bound = weights.bound(len(queries))
+        small = torch.from_numpy(bound.small).to(torch.float32)
+        query_bits = bits_of(queries)  # (q, 32·W)
+        most = (limits // bound.scale).to(torch.float64) - query_bits @ small.double()
+        found, step = [], max(1, _AT_ONCE // len(queries))
+        for start in range(first, end, step):
+            stop = min(start + step, end)
+            bits = bits_of(segment.words[:, start:stop].T).float()
+            rest = bits @ (small * (1 - 2 * query_bits.float())).T  # (c, q)
+            within = rest.double() <= most
+            if allowed is not None:
+                at = torch.arange(start, stop) + segment.offset
+                within &= is_set(allowed, at)[:, None]
+            found.append(within.nonzero() + torch.tensor([start, 0]))
+            if sum(map(len, found)) > room:
+                return None
+        pairs = torch.cat(found)
+        return pairs[:, 0], pairs[:, 1]
+
+    def distances(self, words: Tensor, at: Tensor, owners: Tensor, queries: Tensor, weights: DeviceWeights) -> Tensor:
+        differing = words[:, at].T ^ queries[owners]  # (m, W)
+        return _weight_of(differing, weights.table)
+
+    def minima(
+        self, words: Tensor, queries: Tensor, weights: DeviceWeights, is_allowed: Tensor | None, group: int
+    ) -> Tensor:
+        torch = import_torch()
+        rows = []
+        for query in queries:
+            distances = _weight_of(words.T ^ query, weights.table)
+            if is_allowed is not None:
+                distances = torch.where(is_allowed, distances, FAR)
+            rows.append(distances.view(-1, group).amin(dim=1))
+        return torch.stack(rows)
+
+
+def bits_of(words: Tensor) -> Tensor:
+    """(n, 32·W) float64 of 0 and 1, bit j of a code in column j."""
+    torch = import_torch()
+    shifts = torch.arange(32, dtype=torch.int32, device=words.device)
+    return (words[:, :, None] >> shifts & 1).reshape(len(words), -1).double()
+
+
+def is_set(marks: Tensor, positions: Tensor) -> Tensor:
+    """Whether the bit of each position is set, of marks with eight to a byte."""
+    torch = import_torch()
+    return (marks[positions >> 3] >> (positions & 7).to(torch.uint8) & 1).bool()
+
+
+def _weight_of(differing: Tensor, table: Tensor) -> Tensor:
+    torch = import_torch()
+    octets = differing.contiguous().view(torch.uint8).long()  # (m, 4W)
+    return table[torch.arange(len(table)), octets].sum(dim=1)
+
+
+def passes_of(device: Any) -> Passes:
+    if device.type == "cuda":
+        from .launches import TritonPasses
+
+        return TritonPasses()
+    return TorchPasses()
