@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,6 +129,21 @@ def test_distance_in_sql_is_that_of_the_weights(store, url, origin, codes):
     )
     found = np.array(in_sql(url, statement)).reshape(9, 9)
     np.testing.assert_array_equal(found, weighted_hamming(unpack(codes[:9], 75), unpack(codes[:9], 75), origin.weights))
+
+
+def test_statements_of_the_guide_run_as_they_stand(url):
+    guide = (Path(__file__).parents[1] / "docs" / "guides" / "engines.md").read_text("utf-8")
+    (block,) = re.findall(r"^```sql\n(.*?)^```", guide, re.M | re.S)
+    exact, condition, likely = filter(str.strip, re.sub(r"--.*", "", block).split(";"))
+    codes, titles = random_codes(100, 32), [f"digit {i}" for i in range(100)]
+    with PostgresStore.write(url, Origin(np.ones(32)), codes, table="photos", payload={"title": titles}) as store:
+        query = np.packbits([int(bit) for bit in re.search(r"B'(\d+)'", exact)[1]], bitorder="little")
+        found = store.search(query[None], 100)
+    order = [(titles[i], d) for i, d in zip(found.ids[0], found.distances[0], strict=True)]
+    seen = f"{url}%2Cpublic"  # where pgvector's operators are
+    assert in_sql(seen, exact) == order[:10]
+    assert in_sql(seen, condition) == [row for row in order if row[0] != "digit 3"][:10]
+    assert [dict(order)[title] for (title,) in in_sql(seen, likely)] == [d for _, d in order[:10]]
 
 
 def test_row_that_sql_inserts_is_expanded_and_found(store, url, codes):

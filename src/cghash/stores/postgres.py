@@ -88,7 +88,7 @@ class PostgresStore(Store):
         table : its name, in the first schema of the search path
         payload : further columns by name, each with n values: bool, int, float, str, bytes or dict, None is NULL
         n_bits : bits of the expanded codes
-        hnsw : whether to build a graph of pgvector, for which the extension is made where it is not
+        hnsw : whether to build a graph of pgvector; the extension is made in the schema public where it is not there
         memory : MB that building the graph may take, in place of the server's `maintenance_work_mem`
         """
         origin, packed, numbers = checked(model, codes, ids)

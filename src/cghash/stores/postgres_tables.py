@@ -184,7 +184,8 @@ def _schema_of_pgvector(cursor: Any) -> str:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext('extension'))", [_LOCKS])
         try:
             with cursor.connection.transaction():
-                cursor.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(_EXTENSION)))
+                create = sql.SQL("CREATE EXTENSION IF NOT EXISTS {} SCHEMA public")  # where others look for it
+                cursor.execute(create.format(sql.Identifier(_EXTENSION)))
         except (psycopg.NotSupportedError, psycopg.ProgrammingError, psycopg.errors.UndefinedFile) as error:
             raise MissingDependencyError(
                 "an HNSW graph needs the extension pgvector in the database (CREATE EXTENSION vector, by who may); "
