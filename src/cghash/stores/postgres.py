@@ -49,10 +49,11 @@ _ROOM = len("_distance")  # the longest ending of a name
 class PostgresStore(Store):
     """Codes in a table of a PostgreSQL database, which is connected to until `close`.
 
-    Examples
-    --------
-    >>> store = PostgresStore.write("postgresql://ann@db/shop", model, codes, table="photos")  # doctest: +SKIP
-    >>> store.search(model.encode(queries), k=10).ids  # doctest: +SKIP
+    Where there is a server, as in the guide::
+
+        with PostgresStore.write("postgresql://ann@db/shop", model, codes, table="photos") as store:
+            likely = store.search(model.encode(queries), k=10)
+            proven = store.search(model.encode(queries), k=10, exact=True)
     """
 
     def __init__(self, session: Session, layout: Layout, graph: Graph | None) -> None:

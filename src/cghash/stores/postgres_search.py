@@ -27,7 +27,9 @@ class Searcher:
         query = sql.SQL(f"%(query)s::bit({layout.expanded_bits})")
         far = sql.SQL("bit_count(expanded # {})").format(query)
         operator = sql.SQL("#") if graph is None else beside_values(graph.operator)
-        near = sql.SQL("SELECT id, code::text, {} FROM {} ORDER BY {} LIMIT %(wanted)s")
+        near = sql.SQL(  # only what is left is turned into text
+            "SELECT id, code::text, far FROM (SELECT id, code, {} AS far FROM {} ORDER BY {} LIMIT %(wanted)s) AS near"
+        )
         self._by_scan = near.format(far, table, sql.SQL("3"))
         self._by_graph = near.format(far, table, sql.SQL("expanded {} {}").format(operator, query))
         self._within = sql.SQL(
@@ -54,7 +56,7 @@ class Searcher:
         values = {"query": self._expanded(query), "wanted": wanted}
         rows = cursor.execute(self._by_graph if graph else self._by_scan, values).fetchall()
         codes = from_text([row[1] for row in rows], self.origin.n_bits)
-        beyond = 0 if graph else NONE if len(rows) < wanted else int(self.layout.least[rows[-1][2]])
+        beyond = 0 if graph else NONE if len(rows) < wanted else int(self.layout.least[max(row[2] for row in rows)])
         return rank(self.origin, query, codes, np.array([row[0] for row in rows], dtype=np.int64), k, beyond)
 
     def _proven(self, cursor: Any, query: Codes, k: int, ranked: Ranked) -> Ranked:
