@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from cghash import CGHash
 from cghash.codes import unpack, weighted_hamming
 from cghash.exceptions import FewerBitsWarning, InvalidInputError
+from cghash.lab.criteria import evaluate
 from cghash.learning.result import STATUSES
 from cghash.learning.triplets import from_lists
 
@@ -223,6 +224,33 @@ def test_neighbours_serve_where_nothing_else_is_given():
     np.fill_diagonal(true, np.inf)
     nearest = np.argmin(true, axis=1)
     assert np.mean(distances[np.arange(150), nearest] < np.median(distances, axis=1)) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("told", "as_if"),
+    [
+        ({}, {"sampling": "classes", "C": 0.1}),
+        ({"y": Y}, {"sampling": "mixed", "C": 0.01}),
+        ({"triplets": TRIPLETS}, {"C": 0.01}),
+    ],
+    ids=["neither", "labels", "triplets"],
+)
+def test_defaults_of_sampling_and_c_depend_on_what_is_told(told, as_if):
+    free, fixed = (CGHash(6, random_state=0, **chosen).fit(X, **told) for chosen in ({}, as_if))
+    assert free.encode(X).tobytes() == fixed.encode(X).tobytes()
+    assert free.weights_.tobytes() == fixed.weights_.tobytes()
+    assert (free.C, free.sampling) == (None, None)
+
+
+def test_without_labels_items_of_a_kind_get_near_codes():
+    queries, database = DIGITS[1297:], DIGITS[:1297]
+    found = {}
+    for words, chosen in {"default": {}, "next ones": {"sampling": "neighbors", "C": 0.01}}.items():
+        model = CGHash(32, random_state=0, **chosen).fit(database)
+        codes = model.transform(queries), model.transform(database)
+        found[words] = evaluate(*codes, model.weights_, LABELS[1297:], LABELS[:1297])["map"]
+    assert found["default"] > 0.7
+    assert found["default"] > found["next ones"] + 0.2
 
 
 def test_own_comparisons_are_learned():

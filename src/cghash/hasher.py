@@ -33,6 +33,7 @@ from .learning.triplets import TripletSet, from_rows
 
 METHODS = ("refined", "paper")
 DEFAULT_C = {"l1": 1e-2, "linf": 0.1}
+UNLABELLED_C = {"l1": 0.1, "linf": 0.1}
 
 
 class CGHash(CodeEstimator):
@@ -48,14 +49,15 @@ class CGHash(CodeEstimator):
         Norm of the weights. Duplets turn l1 into a weighted l1.
     C : float, default=None
         Weight of the l1 norm against the mean loss of the triplets, or, under linf, the largest weight C′ of a
-        bit. None is 0.01 under l1 and 0.1 under linf.
+        bit. None is 0.01 under l1, or 0.1 where neighbours stand for labels, and 0.1 under linf.
     hash_function : {"linear", "stump", "tree", "rbf", "rbf-kmeans"} or classifier, default="linear"
         Family of the hash functions; a classifier must take `sample_weight`. The landmarks of "rbf" are drawn from the
         items, those of "rbf-kmeans" are centres of k-means.
-    sampling : {"mixed", "neighbors", "classes"}, default="mixed"
+    sampling : {"mixed", "neighbors", "classes"}, default=None
         Which triplets labels make: the K nearest relevant × the K nearest irrelevant items, as in the paper
         ("neighbors"), K × K drawn from whole classes ("classes"), or both ("mixed"). Without labels: each item's K
-        nearest against the next K, against K drawn from the rest, or both.
+        nearest against the next K, against K drawn from the rest, or both. None is "mixed" with labels and "classes"
+        without.
     n_neighbors : int, default=10
         K, how many near and how many far items each item is compared with.
     method : {"refined", "paper"}, default="refined"
@@ -64,7 +66,8 @@ class CGHash(CodeEstimator):
     tol : float, default=1e-6
         A violation up to this counts as optimal.
     time_limit : float, default=None
-        Seconds after which no further bit is begun.
+        Seconds after which no further bit is begun. Finding the triplets counts, but is not cut short, and there is
+        always a first bit.
     checkpoint : path, default=None
         File that holds the state after each bit; the same call after a kill goes on from it.
     n_jobs : int, default=None
@@ -98,7 +101,7 @@ class CGHash(CodeEstimator):
         regularizer: str = "l1",
         C: float | None = None,
         hash_function: Any = "linear",
-        sampling: str = "mixed",
+        sampling: str | None = None,
         n_neighbors: int = 10,
         method: str = "refined",
         tol: float = 1e-6,
@@ -158,7 +161,7 @@ class CGHash(CodeEstimator):
         seed = saved.seed(drawn, fixed=self.random_state is not None)
         pairs = None if duplets is None else check.check_rows(duplets, 2, X.shape[0], "duplets", "two items")
         comparisons = self._triplets(X, y, triplets, triplet_weights, seed)
-        problem = self._problem(comparisons, pairs)
+        problem = self._problem(comparisons, pairs, unlabelled=y is None and triplets is None)
         compared = time.perf_counter()
         problem.family.prepare(X, np.random.default_rng([seed, 2**31]), n_threads(self.n_jobs))
         prepared = time.perf_counter()
@@ -250,7 +253,8 @@ class CGHash(CodeEstimator):
         if check.check_whole(self.n_bits, 1, "n_bits") > MOST_BITS:
             raise InvalidInputError(f"n_bits must be at most {MOST_BITS}, got {self.n_bits}")
         check.check_whole(self.n_neighbors, 1, "n_neighbors")
-        check.check_choice(self.sampling, supervision.SAMPLINGS, "sampling")
+        if self.sampling is not None:
+            check.check_choice(self.sampling, supervision.SAMPLINGS, "sampling")
         check.check_choice(self.method, METHODS, "method")
         check.check_positive(self.tol, "tol", zero=True)
         if self.time_limit is not None:
@@ -272,9 +276,9 @@ class CGHash(CodeEstimator):
         if type(self.hash_function) is not DecisionTreeClassifier:
             raise InvalidInputError("checkpoint cannot hold arbitrary classifiers; use a named family or no checkpoint")
 
-    def _resolved_c(self) -> float:
+    def _resolved_c(self, unlabelled: bool = False) -> float:
         if self.C is None:
-            return DEFAULT_C.get(self.regularizer, 1.0)
+            return (UNLABELLED_C if unlabelled else DEFAULT_C).get(self.regularizer, 1.0)
         return check.check_positive(self.C, "C")
 
     def _validated(self, X: Any, reset: bool) -> Any:
@@ -299,7 +303,8 @@ class CGHash(CodeEstimator):
         if weights is not None:
             raise InvalidInputError("triplet_weights must come with triplets")
         rng = np.random.default_rng([seed, 2**31 + 1])
-        how = (self.sampling, self.n_neighbors, rng, n_threads(self.n_jobs))
+        sampling = self.sampling or ("classes" if y is None else "mixed")
+        how = (sampling, self.n_neighbors, rng, n_threads(self.n_jobs))
         if y is None:
             return supervision.from_neighbors(X, *how)
         relevance = supervision.relevance_of(y)
@@ -307,8 +312,8 @@ class CGHash(CodeEstimator):
             raise InvalidInputError(f"y must have one entry for each of {X.shape[0]} items, got {relevance.shape[0]}")
         return supervision.from_labels(X, relevance, *how)
 
-    def _problem(self, triplets: TripletSet, duplets: NDArray[np.int64] | None) -> Problem:
-        regularizer = regularizer_of(self.regularizer, self._resolved_c(), duplets)
+    def _problem(self, triplets: TripletSet, duplets: NDArray[np.int64] | None, unlabelled: bool) -> Problem:
+        regularizer = regularizer_of(self.regularizer, self._resolved_c(unlabelled), duplets)
         return Problem(triplets, loss_of(self.loss), regularizer, self._family())
 
     def _family(self) -> Family:

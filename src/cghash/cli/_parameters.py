@@ -60,7 +60,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "C",
         "-C",
         type=float,
-        when_none="as fits the regularizer",
+        when_none="as fits the regularizer, and whether there are labels",
         words="Weight of the l1 norm against the mean loss; under linf, the largest weight of a bit.",
     ),
     parameter(
@@ -71,6 +71,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     parameter(
         "sampling",
         type=click.Choice(["mixed", "neighbors", "classes"]),
+        when_none="mixed; classes without labels",
         words="Triplets from labels: nearest relevant and irrelevant items, items drawn from whole classes, or both.",
     ),
     parameter("n_neighbors", "-k", "--n-neighbors", type=int, words="Near and far items of each item."),
