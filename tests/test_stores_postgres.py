@@ -421,13 +421,12 @@ def slow_copy(monkeypatch, act):
     send = postgres_copy._send_blocks
 
     def half(copy, ids, codes, n_bits):
-        n = len(ids) // 2
-        rows = []
-        send(type("Kept", (), {"write": staticmethod(rows.append)}), ids[:n], codes[:n], n_bits)
-        for part in rows[:-1]:  # all but the end
-            copy.write(part)
+        parts = []
+        send(type("Kept", (), {"write": staticmethod(parts.append)}), ids, codes, n_bits)
+        whole = b"".join(parts)
+        copy.write(whole[: len(whole) // 2])
         act()
-        send(copy, ids[n:], codes[n:], n_bits)
+        copy.write(whole[len(whole) // 2 :])
 
     monkeypatch.setattr(postgres_copy, "_send_blocks", half)
 
@@ -626,6 +625,17 @@ def test_table_of_someone_else_is_never_replaced(url, origin, codes):
     assert in_sql(url, "SELECT answer FROM other") == [(42,)]
 
 
+def test_table_that_someone_else_makes_during_a_load_is_not_replaced(url, store, origin, codes, monkeypatch):
+    def another():
+        in_sql(url, "DROP TABLE codes")
+        in_sql(url, "CREATE TABLE codes AS SELECT 7 AS answer")
+
+    slow_copy(monkeypatch, another)
+    with pytest.raises(InvalidInputError, match="table must be new or hold codes"):
+        PostgresStore.write(url, origin, codes, hnsw=False)
+    assert in_sql(url, "SELECT answer FROM codes") == [(7,)]
+
+
 def test_function_of_someone_else_is_never_replaced_and_ours_is_where_its_table_is_gone(url, origin, codes):
     in_sql(url, "CREATE FUNCTION theirs_distance(bit, bit) RETURNS integer LANGUAGE sql AS 'SELECT 7'")
     with pytest.raises(InvalidInputError, match='function "theirs_distance" already exists'):
@@ -704,7 +714,7 @@ def test_bits_that_pgvector_or_we_cannot_index_are_refused(url):
 
 
 def test_memory_of_the_graph_is_that_asked_for_and_too_little_is_warned_of(url):
-    origin, codes = Origin(np.ones(64)), random_codes(6000, 64)
+    origin, codes = Origin(np.ones(64)), random_codes(3500, 64)
     with pytest.warns(CGHashWarning, match="maintenance_work_mem.*memory= gives more"):
         PostgresStore.write(url, origin, codes, memory=1).close()
     with pytest.raises(InvalidInputError, match="memory must be a whole number of at least 1, got 0"):

@@ -63,14 +63,14 @@ def replace_table(cursor: Any, layout: Layout, given: Given, graph: Building | N
     Who reads the old one waits only for the last step.
     """
     cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_LOCKS, layout.relation.as_string()])
-    _check_ours(cursor, layout, where)
+    _is_ours(cursor, layout, where)  # before the work, and again after it
     new = layout.under(f"cghash_{secrets.token_hex(8)}")
     _create_function(cursor, new, "expand")
     _create_table(cursor, new, given.payload)
     copy_rows(cursor, new.relation, given.ids, given.codes, layout.origin.n_bits, given.payload, "FREEZE")
     if graph is not None:
         _create_graph(cursor, new, graph)
-    _drop(cursor, layout)
+    _drop(cursor, layout, where)
     _rename(cursor, new, layout, graph is not None)
     for suffix in ("distance", "nearest"):
         _create_function(cursor, layout, suffix)
@@ -141,15 +141,16 @@ def graph_of(cursor: Any, relation: Any) -> Graph | None:
     return Graph(operator, tuple(map(int, version.split(".")[:2])) >= (0, 8))
 
 
-def _check_ours(cursor: Any, layout: Layout, where: str) -> None:
-    """A table of someone else's is never replaced."""
+def _is_ours(cursor: Any, layout: Layout, where: str) -> bool:
+    """Whether there is such a table already; one of someone else's is never replaced."""
     (there,) = cursor.execute("SELECT to_regclass(%s)", [layout.relation.as_string()]).fetchone()
     if there is None:
-        return
+        return False
     try:
         layout_from(read_about(cursor, layout.relation), layout.schema, layout.table, where)
     except FormatError as error:
         raise InvalidInputError(f"table must be new or hold codes, got {layout.table!r}, and {error}") from error
+    return True
 
 
 def _create_function(cursor: Any, layout: Layout, suffix: str) -> None:
@@ -198,9 +199,12 @@ def _schema_of_pgvector(cursor: Any) -> str:
     return str(row[0])
 
 
-def _drop(cursor: Any, layout: Layout) -> None:
+def _drop(cursor: Any, layout: Layout, where: str) -> None:
     """The table and the functions that were made for it."""
-    cursor.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(layout.relation))
+    if _is_ours(cursor, layout, where):
+        cursor.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(layout.relation))
+        _is_ours(cursor, layout, where)  # the one that is held, and no other
+        cursor.execute(sql.SQL("DROP TABLE {}").format(layout.relation))
     names = [f"{layout.table}_{suffix}" for suffix in layout.functions()]
     for (function,) in cursor.execute(_MARKED, [layout.schema, names, _mark(layout)]).fetchall():
         cursor.execute(sql.SQL("DROP FUNCTION " + function))  # quoted by PostgreSQL
