@@ -17,6 +17,7 @@ from typing import Any
 
 import lab_tables
 import page_tables
+import quality_tables
 import search_tables
 import store_tables
 from cghash.lab.experiments.results import read_results
@@ -112,6 +113,8 @@ TABLES: dict[str, tuple[str, Callable[[Any], str], str]] = {
     "yardstick": ("fit", yardstick, "python benchmarks/speed/fit.py"),
     "criteria": ("criteria", criteria, "python benchmarks/speed/criteria.py"),
     "defaults": ("defaults", defaults, "python benchmarks/quality/defaults.py"),
+    "unlabelled": ("unlabelled", quality_tables.unlabelled, "python benchmarks/quality/unlabelled.py"),
+    "landmarks": ("landmarks", quality_tables.landmarks, "python benchmarks/quality/landmarks.py"),
     "paper": ("paper", paper, "python benchmarks/quality/paper.py"),
     "expansion": ("expansion", store_tables.expansion, "python benchmarks/quality/expansion.py"),
     "stores": ("stores", store_tables.stores, "python benchmarks/speed/stores.py"),

@@ -111,8 +111,8 @@ def _summarize(model: CGHash, output: str, quiet: bool) -> None:
     bits, status, *rest = result.message.split("; ")
     say("\n  ".join([f"{bits}; {status}", *rest]), quiet)
     before = result.seconds_triplets + result.seconds_family
-    share = f", {before:.1f} s of them before the first bit" if before > 1 else ""
-    say(f"learned in {result.seconds:.1f} s{share}; wrote {output}{size}", quiet and not interrupted)
+    share = f" ({before:.1f} s of them before the first bit)" if before > 1 else ""
+    say(f"learned in {result.seconds:.1f} s{share}, wrote {output}{size}", quiet and not interrupted)
     if interrupted:
         more = "; the same command goes on from the checkpoint" if model.checkpoint is not None else ""
         say(f"interrupted: {output} holds the {model.n_bits_} bits learned so far{more}")
