@@ -13,7 +13,7 @@ CHOSEN = ("linear", "K nearest × rest", 10, 0.1)  # the default
 
 
 def unlabelled(rows: list[Row]) -> str:
-    """Label mAP / recall of the Euclidean neighbours: of 64 bits on each set, and means over the sets at both lengths."""
+    """mAP by labels / recall of the Euclidean neighbours: on each set at the larger length, and means at both."""
     sets = list(dict.fromkeys(r["set"] for r in rows))
     lengths = sorted({r["bits"] for r in rows if "bits" in r})
     names = list(dict.fromkeys(_name(r) for r in rows))
@@ -31,7 +31,7 @@ def unlabelled(rows: list[Row]) -> str:
 def landmarks(rows: list[Row]) -> str:
     """Quality and seconds over the number of landmarks."""
     names = ("landmarks", "map", "top", "knn_error", "seconds")
-    header = ["set", "landmarks", "mAP", "top-50", "3-NN error", "seconds"]
+    header = ["set", "landmarks", "mAP", "top-50", "3-NN error", "processor seconds"]
     return table(header, ([r["set"], *(shown(r[name]) for name in names)] for r in rows))
 
 
