@@ -585,6 +585,20 @@ def test_columns_and_indexes_that_a_database_adds_are_welcome(store, url, origin
         assert len(again) == 400
 
 
+def test_dump_of_a_table_of_version_1_restores_to_a_table_that_answers_the_same(postgres):
+    fixtures = Path(__file__).parent / "fixtures"
+    expected = json.loads((fixtures / "codes-v1.json").read_text())
+    anywhere = postgres().split("&options")[0]
+    in_sql(anywhere, (fixtures / "codes-v1.sql").read_text())
+    origin = Origin(expected["weights"], expected["functions"])
+    with PostgresStore.open(f"{anywhere}&options=-csearch_path%3Dcghash_v1", origin) as store:
+        assert store.origin.fingerprint == expected["fingerprint"]
+        found = store.search(np.array(expected["queries"], dtype=np.uint8), 4, exact=True)
+        assert (found.distances.tolist(), found.ids.tolist()) == (expected["distances"], expected["found"])
+        assert store.upsert(origin, np.array(expected["codes"], dtype=np.uint8), expected["ids"]) == 0
+        assert store.info()["payload"] == {"title": "text"}
+
+
 # Names and safety
 
 

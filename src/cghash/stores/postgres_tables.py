@@ -161,7 +161,7 @@ def _create_function(cursor: Any, layout: Layout, suffix: str) -> None:
 
 def _create_table(cursor: Any, layout: Layout, payload: list[Column]) -> None:
     own = sql.SQL(
-        "id bigint CONSTRAINT {} PRIMARY KEY CONSTRAINT cghash_id CHECK (id >= 0), "
+        "id bigint CONSTRAINT cghash_id NOT NULL CONSTRAINT {} PRIMARY KEY CONSTRAINT cghash_least CHECK (id >= 0), "
         f"code bit({layout.origin.n_bits}) CONSTRAINT cghash_code NOT NULL, expanded bit({layout.expanded_bits}) "
         "CONSTRAINT cghash_expanded NOT NULL GENERATED ALWAYS AS ({}(code)) STORED"
     ).format(sql.Identifier(f"{layout.table}_pkey"), layout.named("expand"))
