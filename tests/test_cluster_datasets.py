@@ -311,6 +311,17 @@ def test_a_scheduler_that_is_not_there_is_an_error_in_words(monkeypatch):
             pass
 
 
+@pytest.mark.slow
+def test_a_scheduler_without_workers_is_an_error_in_words(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr("cghash.cluster.clients._FOR_WORKERS", 0.5)
+    here = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(n_workers=0, **here) as cluster:
+        for client in (cluster.scheduler_address, distributed.Client(cluster, set_as_default=False)):
+            with pytest.raises(ClusterError, match="has no workers"), connected(client):
+                pass
+
+
 def test_wrong_clients_are_refused(monkeypatch):
     for given_, words in (({"client": 5}, "client must be"), ({"client": "a", "n_workers": 1}, "n_workers is for")):
         with pytest.raises(InvalidInputError, match=words), connected(**given_):

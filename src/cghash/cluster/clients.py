@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
@@ -15,7 +16,10 @@ from ..exceptions import ClusterError, InvalidInputError
 from ..stores.base import require
 
 LOOPBACK = "127.0.0.1"
-_SECONDS = 10.0  # to reach a scheduler, and for it to have a worker
+_SECONDS = 10.0  # to reach a scheduler
+_FOR_WORKERS = 30.0  # seconds to wait for a worker where there is none
+_LOOK = 1.0  # seconds between two looks at which workers live
+_MOMENT = 5e-4  # seconds: far less than a call takes
 _AHEAD = 1000  # tasks that a scheduler knows of at a time
 
 
@@ -58,15 +62,11 @@ def connected(client: Any = None, *, n_workers: int | None = None) -> Iterator[A
 
 
 def in_any_order(
-    client: Any,
-    function: Callable[..., Any],
-    calls: Iterable[tuple[Any, ...]],
-    workers: Sequence[str] | None = None,
+    client: Any, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]
 ) -> Iterator[tuple[int, Any]]:
     """(number, result) of each call of a function with some arguments, as workers finish them.
 
-    A worker that dies is no error: Dask has its calls made by another. `workers` are the addresses of those who should
-    make the calls, if they can.
+    A worker that dies is no error: Dask has its calls made by another.
     """
     from distributed import as_completed
 
@@ -74,22 +74,55 @@ def in_any_order(
     numbers: dict[Any, int] = {}  # of the calls that are not finished
 
     def submitted(most: int) -> list[Any]:
-        new = []
-        for number, call in islice(waiting, most):
-            where = {} if workers is None else {"workers": [workers[number]], "allow_other_workers": True}
-            new.append(client.submit(function, *call, pure=False, **where))
-            numbers[new[-1]] = number
-        return new
+        new = {client.submit(function, *call, pure=False): number for number, call in islice(waiting, most)}
+        numbers.update(new)
+        return list(new)
 
-    with faults(client):
+    with faults(client), _cancelled_at_last(client, numbers):
         pending = as_completed(submitted(_AHEAD), loop=client.loop)
-        try:
-            for future in pending:
-                yield numbers.pop(future), future.result()
-                pending.update(submitted(1))
-        finally:
-            if numbers and client.status == "running":  # an error, or nobody wants the rest
-                client.cancel(list(numbers), force=True)
+        for future in pending:
+            yield numbers.pop(future), future.result()
+            pending.update(submitted(1))
+
+
+def at_home(
+    client: Any, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], homes: Sequence[str]
+) -> Iterator[tuple[int, Any]]:
+    """The same, where each call has a worker that should make it, if it lives."""
+    from distributed import as_completed
+
+    numbers: dict[Any, int] = {}
+    with faults(client), _cancelled_at_last(client, numbers):
+        for number, (call, home) in enumerate(zip(calls, homes, strict=True)):
+            where = {"workers": [home], "allow_other_workers": True}
+            numbers[client.submit(function, *call, pure=False, **where)] = number
+        pending = as_completed(list(numbers), loop=client.loop)
+        looked = time.monotonic()
+        while numbers:
+            if pending.has_ready():
+                future = next(pending)
+                if future in numbers:  # else it was submitted again
+                    yield numbers.pop(future), future.result()
+            elif time.monotonic() - looked < _LOOK:
+                time.sleep(_MOMENT)
+            else:
+                looked = time.monotonic()
+                if homes and not set(homes) & set(workers_of(client)):
+                    # there was no worker at all: Dask keeps calls that name a dead one for it to come back
+                    homes, left = (), list(numbers.values())
+                    numbers.clear()
+                    numbers.update({client.submit(function, *calls[i], pure=False): i for i in left})
+                    pending.update(list(numbers))
+
+
+@contextmanager
+def _cancelled_at_last(client: Any, numbers: dict[Any, int]) -> Iterator[None]:
+    """Cancel the calls that are left when there was an error, or when nobody wants the rest."""
+    try:
+        yield
+    finally:
+        if numbers and client.status == "running":
+            client.cancel(list(numbers), force=True)
 
 
 @contextmanager
@@ -114,12 +147,20 @@ def faults(client: Any) -> Iterator[None]:
 
 def workers_of(client: Any) -> list[str]:
     """The addresses of the workers that are there; one is waited for."""
+    from distributed.core import RPCClosed
+
+    last = time.monotonic() + _FOR_WORKERS
     with faults(client):
         try:
-            client.wait_for_workers(1, timeout=_SECONDS)
-            return sorted(client.nthreads())
-        except TimeoutError as error:
-            raise ClusterError(f"the scheduler at {address_of(client)} has no workers") from error
+            while client.status in ("running", "connecting"):
+                if found := sorted(client.nthreads()):
+                    return found
+                if time.monotonic() > last:
+                    raise ClusterError(f"the scheduler at {address_of(client)} has no workers")
+                time.sleep(_MOMENT)
+        except (RPCClosed, TimeoutError) as error:
+            raise CancelledError from error
+        raise CancelledError
 
 
 def address_of(client: Any) -> str:

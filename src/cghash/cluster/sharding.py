@@ -21,7 +21,7 @@ from ..exceptions import FormatError, InvalidInputError
 from ..index.checks import check_codes, check_ids, check_radius
 from ..stores.origin import Origin, read_header
 from ..stores.ranking import Codes, Ints
-from .clients import connected, in_any_order, workers_of
+from .clients import at_home, connected, in_any_order, workers_of
 from .merging import Nearest, Within, merged_nearest, merged_within
 from .parts import MANIFEST, Encoded, Part, begin, read_json, write_json
 from .progress import PartsProgress
@@ -199,7 +199,7 @@ class ShardedIndex:
         homes = [worker for _ in starts for worker, _ in shares]
         answers: list[list[Any]] = [[] for _ in starts]
         present: list[Ints] = []
-        for number, (answer, ids) in in_any_order(self._client, ask, calls, homes):
+        for number, (answer, ids) in at_home(self._client, ask, calls, homes):
             answers[number // len(shares)].append(answer)
             if number < len(shares):  # the same for all blocks
                 present.append(ids)
