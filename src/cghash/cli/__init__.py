@@ -16,6 +16,7 @@ COMMANDS = {  # in the order of use: where each lives, and what `cghash --help` 
     "index": ("cghash.cli.index:index", "Make index files of codes, and change them."),
     "search": ("cghash.cli.search:search", "Find the nearest codes of an index file, exactly."),
     "export": ("cghash.cli.export:export", "Hand a model or its codes to ONNX, FAISS, Parquet or DuckDB."),
+    "cluster": ("cghash.cli.cluster:cluster", "Learn, encode and search on a Dask cluster, past one machine."),
     "workspace": ("cghash.cli.workspace:workspace", "Make a workspace of pictures, texts or vectors for the page."),
     "serve": ("cghash.cli.serve:serve", "Open a page: search by example, teach by comparing, learn."),
     "lab": ("cghash.cli.lab:lab", "Compare methods on data sets, and draw the figures."),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -15,9 +16,11 @@ from ._options import output_path, quiet_option
 from ._tables import show_table
 
 if TYPE_CHECKING:
+    from ..cluster import ShardedIndex
     from ..index import WeightedHammingIndex
     from ..reading import Items
 
+    Index = WeightedHammingIndex | ShardedIndex
     Answer = tuple[Any, Any, Any]  # names of queries (q,), distances (q, k), ids (q, k)
 
 _ROWS = 1 << 12  # queries at a time
@@ -25,37 +28,48 @@ _SHOWN = 20  # queries, to people
 _FORMATS = {".npy": "npy", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
+def search_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What a search asks for and where its answers go, whatever is searched."""
+    for option in reversed(
+        (
+            click.option("--queries", required=True, metavar="FILE", help="Packed codes, or items with --model."),
+            click.option(
+                "-k",
+                "--neighbors",
+                type=click.IntRange(1),
+                default=10,
+                show_default=True,
+                help="Codes to find for each.",
+            ),
+            click.option("--model", metavar="FILE", help="Model that turns items into codes."),
+            click.option("--id-column", metavar="NAME", help="Column of the queries that names them in the answer."),
+            click.option(
+                "-o",
+                "--output",
+                default="-",
+                metavar="FILE",
+                callback=output_path,
+                help="Where to; '-' is standard output.",
+            ),
+            click.option(
+                "--format",
+                "kind",
+                type=click.Choice(["table", "csv", "jsonl", "npy"]),
+                help="table: for people; csv: query, rank, id, distance; jsonl: an object a query; npy: array (q, k) "
+                "of id and distance.  [default: as FILE ends, else table]",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.argument("index")
-@click.option("--queries", required=True, metavar="FILE", help="Packed codes, or items with --model.")
-@click.option(
-    "-k", "--neighbors", type=click.IntRange(1), default=10, show_default=True, help="Codes to find for each."
-)
-@click.option("--model", metavar="FILE", help="Model that turns items into codes.")
-@click.option("--id-column", metavar="NAME", help="Column of the queries that names them in the answer.")
-@click.option(
-    "-o", "--output", default="-", metavar="FILE", callback=output_path, help="Where to; '-' is standard output."
-)
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(["table", "csv", "jsonl", "npy"]),
-    help="table: for people; csv: query, rank, id, distance; jsonl: an object a query; npy: array (q, k) of id and "
-    "distance.  [default: as FILE ends, else table]",
-)
+@search_options
 @click.option("-j", "--n-jobs", type=int, help="Threads.  [default: all cores]")
 @quiet_option
-def search(
-    index: str,
-    queries: str,
-    neighbors: int,
-    model: str | None,
-    id_column: str | None,
-    output: str,
-    kind: str | None,
-    n_jobs: int | None,
-    quiet: bool,
-) -> None:
+def search(index: str, n_jobs: int | None, **asked: Any) -> None:
     """Find the codes of INDEX that are nearest to each query, exactly, by (distance, id).
 
     Queries are packed codes, as 'cghash encode' writes them, or items with --model: rows that have as many numbers as
@@ -68,26 +82,48 @@ def search(
       cghash search items.index --queries codes.npy -k 100 -o found.csv
       cghash encode model.cghash new.csv --format npy | cghash search items.index --queries - --format jsonl
     """
-    kind = kind or _FORMATS.get(Path(output).suffix.lower(), "table")
-    if output == "-" and kind == "npy" and sys.stdout.isatty():
-        raise click.UsageError("npy is not for a terminal: name a file with -o, or redirect")
-    if output != "-" and kind == "table":
-        raise click.UsageError(f"a table is for people: end {output!r} in .csv, .jsonl or .npy, or give --format")
+    question = Question(**asked)
     from ..index import WeightedHammingIndex
 
-    held = WeightedHammingIndex.load(index, n_jobs=n_jobs)
-    read, blocks = _codes(held, queries, model, id_column, quiet)
-    answers = _answers(held, blocks, neighbors, read.ids)
-    if kind == "table":
-        _show(answers, len(read.X), quiet)
-    else:
-        _write(output, kind, answers, (len(read.X), neighbors))
-    to = "" if output == "-" else f", wrote {output}"
-    say(f"{len(read.X)} queries, {neighbors} of {len(held)} codes each{to}", quiet)
+    question.put_to(WeightedHammingIndex.load(index, n_jobs=n_jobs))
+
+
+@dataclass
+class Question:
+    """What the command line asks, of any index."""
+
+    queries: str
+    neighbors: int
+    model: str | None
+    id_column: str | None
+    output: str
+    kind: str | None
+    quiet: bool
+
+    def __post_init__(self) -> None:
+        self.kind = self.kind or _FORMATS.get(Path(self.output).suffix.lower(), "table")
+        if self.output == "-" and self.kind == "npy" and sys.stdout.isatty():
+            raise click.UsageError("npy is not for a terminal: name a file with -o, or redirect")
+        if self.output != "-" and self.kind == "table":
+            raise click.UsageError(
+                f"a table is for people: end {self.output!r} in .csv, .jsonl or .npy, or give --format"
+            )
+
+    def put_to(self, index: Index) -> None:
+        """Search, and write the answers."""
+        read, blocks = _codes(index, self.queries, self.model, self.id_column, self.quiet)
+        answers = _answers(index, blocks, self.neighbors, read.ids)
+        assert self.kind is not None
+        if self.kind == "table":
+            _show(answers, len(read.X), self.quiet)
+        else:
+            _write(self.output, self.kind, answers, (len(read.X), self.neighbors))
+        to = "" if self.output == "-" else f", wrote {self.output}"
+        say(f"{len(read.X)} queries, {self.neighbors} of {len(index)} codes each{to}", self.quiet)
 
 
 def _codes(
-    index: WeightedHammingIndex, queries: str, model: str | None, id_column: str | None, quiet: bool
+    index: Index, queries: str, model: str | None, id_column: str | None, quiet: bool
 ) -> tuple[Items, Iterable[Any]]:
     """Queries as they are when they are codes, else through the model."""
     import numpy as np
@@ -104,7 +140,7 @@ def _codes(
     raise click.UsageError(_neither(index, read, None if hasher is None else hasher.n_features_in_))
 
 
-def _neither(index: WeightedHammingIndex, read: Items, n_features: int | None) -> str:
+def _neither(index: Index, read: Items, n_features: int | None) -> str:
     items = "items with --model" if n_features is None else f"items of the model's {n_features} features"
     return (
         f"queries must be packed codes, uint8 of shape (q, {index.n_bytes}), or {items}, "
@@ -112,7 +148,7 @@ def _neither(index: WeightedHammingIndex, read: Items, n_features: int | None) -
     )
 
 
-def _answers(index: WeightedHammingIndex, blocks: Iterable[Any], k: int, names: Any) -> Iterator[Answer]:
+def _answers(index: Index, blocks: Iterable[Any], k: int, names: Any) -> Iterator[Answer]:
     import numpy as np
 
     first = 0
