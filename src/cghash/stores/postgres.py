@@ -188,7 +188,7 @@ class PostgresStore(Store):
             columns = columns_of(cursor, layout.relation)
             payload = {name: kind for name, (kind, _, _) in columns.items() if name not in layout.columns()}
             size = "SELECT pg_total_relation_size(to_regclass(%s))"
-            (size,) = cursor.execute(size, [layout.relation.as_string(None)]).fetchone()
+            (size,) = cursor.execute(size, [layout.relation.as_string()]).fetchone()
             return {"table": self.table, "payload": payload, "bytes": size}
 
         about = super().info() | self.session.read(told)

@@ -89,7 +89,7 @@ class Layout:
         """Arguments, result and body of each function, by the end of its name."""
         unit = repr(self.origin.whole[1])
         found = sql.SQL("SELECT t.id, {}(t.code, $1) FROM {} t ORDER BY 2, 1 LIMIT $2")
-        nearest = found.format(self.named("distance"), self.relation).as_string(None)
+        nearest = found.format(self.named("distance"), self.relation).as_string()
         of_two = "first bit, second bit", "double precision IMMUTABLE"
         return {
             "expand": ("code bit", "bit IMMUTABLE", f"SELECT ({self._expanded()})::bit({self.expanded_bits})"),
@@ -165,7 +165,7 @@ def check_name(name: Any, what: str, room: int = 0) -> str:
 
 def beside_values(name: Any) -> Any:
     """A quoted name for a statement that is given values, in which psycopg reads `%` as the place of one."""
-    return sql.SQL(name.as_string(None).replace("%", "%%"))
+    return sql.SQL(name.as_string().replace("%", "%%"))
 
 
 def _looked_up(table: list[int], bits: str, byte: int) -> str:

@@ -52,7 +52,7 @@ def read_about(cursor: Any, relation: Any) -> str | None:
     row = cursor.execute(
         "SELECT col_description(attrelid, attnum) FROM pg_attribute "
         "WHERE attrelid = to_regclass(%s) AND attname = 'code' AND NOT attisdropped",
-        [relation.as_string(None)],
+        [relation.as_string()],
     ).fetchone()
     return None if row is None else row[0]
 
@@ -62,7 +62,7 @@ def replace_table(cursor: Any, layout: Layout, given: Given, graph: Building | N
 
     Who reads the old one waits only for the last step.
     """
-    cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_LOCKS, layout.relation.as_string(None)])
+    cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_LOCKS, layout.relation.as_string()])
     _is_ours(cursor, layout, where)  # before the work, and again after it
     new = layout.under(f"cghash_{secrets.token_hex(8)}")
     _create_function(cursor, new, "expand")
@@ -109,7 +109,7 @@ def columns_of(cursor: Any, relation: Any) -> dict[str, tuple[str, bool, str]]:
     rows = cursor.execute(
         "SELECT attname, format_type(atttypid, atttypmod), attnotnull, attgenerated::text FROM pg_attribute "
         "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
-        [relation.as_string(None)],
+        [relation.as_string()],
     ).fetchall()
     return {name: (kind, required, made) for name, kind, required, made in rows}
 
@@ -120,22 +120,20 @@ def check_table(cursor: Any, layout: Layout, where: str) -> None:
     for name, expected in layout.columns().items():
         if found.get(name) != expected:
             raise FormatError(f"{where} must have a column {name!r}: {_told(expected)}, got {_told(found.get(name))}")
-    if not cursor.execute(_KEY, [layout.relation.as_string(None)]).fetchone()[0]:
+    if not cursor.execute(_KEY, [layout.relation.as_string()]).fetchone()[0]:
         raise FormatError(f"{where} must have unique ids, got no primary key on 'id'")
     for suffix, (arguments, _, body) in layout.functions().items():
         name = f"{layout.table}_{suffix}"
         types = ", ".join(argument.split()[1] for argument in arguments.split(", "))
         if cursor.execute(_BODY, [layout.schema, name, types]).fetchone() != (body,):
             raise FormatError(f"{where} must have the function {name}({types}), got none, or another than was written")
-    if not cursor.execute(
-        _MADE_BY, [layout.relation.as_string(None), layout.schema, f"{layout.table}_expand"]
-    ).fetchone():
+    if not cursor.execute(_MADE_BY, [layout.relation.as_string(), layout.schema, f"{layout.table}_expand"]).fetchone():
         raise FormatError(f"{where} must have a column 'expanded' made by {layout.table}_expand, got another")
 
 
 def graph_of(cursor: Any, relation: Any) -> Graph | None:
     """The HNSW graph of the table's expanded codes, where there is one."""
-    row = cursor.execute(_GRAPH, [relation.as_string(None)]).fetchone()
+    row = cursor.execute(_GRAPH, [relation.as_string()]).fetchone()
     if row is None:
         return None
     schema, version = row
@@ -145,7 +143,7 @@ def graph_of(cursor: Any, relation: Any) -> Graph | None:
 
 def _is_ours(cursor: Any, layout: Layout, where: str) -> bool:
     """Whether there is such a table already; one of someone else's is never replaced."""
-    (there,) = cursor.execute("SELECT to_regclass(%s)", [layout.relation.as_string(None)]).fetchone()
+    (there,) = cursor.execute("SELECT to_regclass(%s)", [layout.relation.as_string()]).fetchone()
     if there is None:
         return False
     try:
