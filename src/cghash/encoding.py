@@ -24,7 +24,7 @@ def encode_on(model: CodeEstimator, X: Any, device: Any = None) -> Any:
     >>> import numpy as np
     >>> from cghash import CGHash
     >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> model = CGHash(8, random_state=0).fit(X, X[:, 0] > 0)
+    >>> model = CGHash(1, random_state=0).fit(X, X[:, 0] > 0)
     >>> bool(np.all(encode_on(model, X, "cpu") == model.encode(X)))
     True
     """

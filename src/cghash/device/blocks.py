@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from .tensors import device_of, import_torch, is_tensor, memory_for
 Codes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 
-SAMPLE = 1 << 20  # codes, whose k-th nearest bounds that of all
+SMALL_SAMPLE, LARGE_SAMPLE = 1 << 18, 1 << 22  # codes, whose k-th nearest bounds that of all
 WHOLE = 1024  # capacities and samples are multiples of it, which kernels read at once
 _LANES = 64  # codes of a block in files
 _AT_ONCE = 1 << 22  # codes that are brought to words together
@@ -36,7 +37,9 @@ class DeviceBlocks:
         self.passes = passes_of(self.device)
         self.segments: list[Segment] = []
         self.n_codes = 0
-        self._sample: tuple[Tensor, Tensor] | None = None
+        self.version = object()  # another one after each change of codes
+        self.alone = Lock()
+        self._samples: dict[bool, tuple[Tensor, Tensor]] = {}
         self._weights: DeviceWeights | None = None
         self._marks: tuple[Any, Tensor] | None = None
 
@@ -66,7 +69,7 @@ class DeviceBlocks:
             segment.n += count
             self.n_codes += count
             done += count
-        self._sample = None
+        self._changed()
 
     def _segment_with_room(self, to_come: int) -> Segment:
         if self.segments and self.segments[-1].n < self.segments[-1].capacity:
@@ -91,7 +94,8 @@ class DeviceBlocks:
         self.segments = [segment for segment in self.segments if segment.offset < n_codes]
         if self.segments:
             self.segments[-1].n = n_codes - self.segments[-1].offset
-        self.n_codes, self._sample = n_codes, None
+        self.n_codes = n_codes
+        self._changed()
 
     def get(self, positions: Ints) -> Codes:
         """Codes at positions, in host memory."""
@@ -108,7 +112,7 @@ class DeviceBlocks:
         at = torch.from_numpy(np.ascontiguousarray(positions)).to(self.device)
         for segment, here in self._by_segment(at):
             segment.words[:, at[here] - segment.offset] = words[here].T
-        self._sample = None
+        self._changed()
 
     def attach(self, blocks: Codes, n_codes: int) -> None:
         """Take over n codes from blocks of 64 whose equal bytes stand together, as `chunks` gives them."""
@@ -170,14 +174,18 @@ class DeviceBlocks:
         own = positions if ids is None else ids[positions]
         return self._some(positions).range_search(queries, radius, weights, own, None, len(positions), n_threads)
 
-    def sample(self) -> tuple[Tensor, Tensor]:
-        """Some codes (W, m), a multiple of `WHOLE`, and their positions, evenly spread; kept until codes change."""
-        if self._sample is None:
+    def sample(self, small: bool = False) -> tuple[Tensor, Tensor]:
+        """Some codes (W, m), a multiple of `WHOLE`, and their positions, evenly spread; kept until codes change.
+
+        A small sample is for many queries, whose limits fall as codes are looked at.
+        """
+        if small not in self._samples:
             torch = import_torch()
-            m = min(self.n_codes, SAMPLE) // WHOLE * WHOLE
+            most = SMALL_SAMPLE if small else max(SMALL_SAMPLE, min(LARGE_SAMPLE, self.n_codes // 64))
+            m = min(self.n_codes, most) // WHOLE * WHOLE
             positions = torch.arange(m, device=self.device) * self.n_codes // max(m, 1)
-            self._sample = self._words_at(positions).T.contiguous(), positions
-        return self._sample
+            self._samples[small] = self._words_at(positions).T.contiguous(), positions
+        return self._samples[small]
 
     # What other blocks build to prune by: nothing here
 
@@ -200,6 +208,9 @@ class DeviceBlocks:
         return {"code_bytes": sum(segment.words.nbytes for segment in self.segments), "prune_bytes": 0}
 
     # Within
+
+    def _changed(self) -> None:
+        self.version, self._samples = object(), {}
 
     def _searches(self, queries: Codes, weights: Ints, ids: Ints | None, allowed: Codes | None) -> list[Search]:
         words, own = self._words(queries), self._weights_of(weights)

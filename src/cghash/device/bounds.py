@@ -28,8 +28,9 @@ class Bound:
 def bound_of(weights: Ints, largest: int) -> Bound:
     """The bound of weights up to `largest` that keeps the most codes away.
 
-    Under independent fair bits a bound has a mean and a standard deviation; of the scales at hand that one is taken
-    whose mean lies the most standard deviations above where the nearest of many codes lie.
+    That is an exact one where there is such. Else, under independent fair bits a bound has a mean and a standard
+    deviation; of the scales at hand that one is taken whose mean lies the most standard deviations above where the
+    nearest of many codes lie.
 
     >>> bound_of(np.array([8, 8, 4, 0]), largest=7)
     Bound(small=array([2, 2, 1, 0]), scale=4)
@@ -39,6 +40,7 @@ def bound_of(weights: Ints, largest: int) -> Bound:
     bounds = small * scales[:, None].astype(np.float64)
     near = _mean(weights[None, :]) - _FAR_OUT * _deviation(weights[None, :])
     apart = (_mean(bounds) - near) / np.maximum(_deviation(bounds), np.finfo(np.float64).tiny)
+    apart[(bounds == weights).all(axis=1)] = np.inf
     best = int(np.lexsort((-scales, -apart))[0])  # the largest scale among equals
     return Bound(small[best], int(scales[best]))
 

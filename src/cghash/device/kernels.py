@@ -25,17 +25,14 @@ def _is_allowed(allowed, position, where):
 
 
 @triton.jit
-def _keep(keep, position, owner, count, positions, owners, room):
-    """Append what is to be kept; `count` goes on counting when there is no more room."""
-    place = tl.atomic_add(count + tl.zeros_like(owner), 1, mask=keep, sem="relaxed")  # (…) int64
-    fits = keep & (place < room)
-    tl.store(positions + place, position, mask=fits)
-    tl.store(owners + place, owner, mask=fits)
+def _places(keep, count):
+    """A place (…) int64 for each that is to be kept; `count` goes on counting when there is no more room."""
+    return tl.atomic_add(count + tl.zeros_like(keep).to(tl.int32), 1, mask=keep, sem="relaxed")
 
 
 @triton.jit
 def scan_one(
-    words, stride, first, end, query, masks, limit, allowed, count, positions, owners, room, owner, offset,
+    words, stride, first, end, query, masks, most, allowed, offset, count, positions, room,
     W: tl.constexpr, PLANES: tl.constexpr, FILTERED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Positions first … end of a segment whose bound Σ_p 2^p·popcount((x ^ q) & mask_p) is within the limit.
@@ -60,36 +57,68 @@ def scan_one(
         else:
             for p in tl.static_range(PLANES):
                 total += _count(a & tl.load(masks + p * W + w)) << p
-    most = tl.load(limit)
-    if tl.min(total, axis=0) <= most:
+    limit = tl.load(most).to(tl.int32)
+    if tl.min(total, axis=0) <= limit:
         local = start + lane
-        keep = (total <= most) & (local < end)
+        keep = (total <= limit) & (local < end)
         if FILTERED:
             keep = keep & _is_allowed(allowed, offset + local, keep)
-        _keep(keep, local, owner + tl.zeros_like(lane), count, positions, owners, room)
+        place = _places(keep, count)
+        tl.store(positions + place, local, mask=keep & (place < room))
 
 
 @triton.jit
-def _signs(words, stride, n_words: tl.constexpr, BLOCK: tl.constexpr):
+def _signs(words, stride, n_words: tl.constexpr, HALF: tl.constexpr, BLOCK: tl.constexpr):
     """The bits (BLOCK, 64) of two words as -1 and 1, in turn: column 2·j + w is bit j of word w; 0 for no word."""
     lane, bit = tl.arange(0, BLOCK), tl.arange(0, 32)
-    a = ((tl.load(words + lane)[:, None] >> bit[None, :]) & 1) * 2 - 1
+    a = _sign((tl.load(words + lane)[:, None] >> bit[None, :]) & 1, HALF)
+    b = tl.zeros_like(a)
     if n_words > 1:
-        b = ((tl.load(words + stride + lane)[:, None] >> bit[None, :]) & 1) * 2 - 1
-    else:
-        b = tl.zeros([BLOCK, 32], dtype=tl.int32)
-    return tl.reshape(tl.join(a.to(tl.int8), b.to(tl.int8)), [BLOCK, 64])
+        b = _sign((tl.load(words + stride + lane)[:, None] >> bit[None, :]) & 1, HALF)
+    signs = tl.reshape(tl.join(a, b), [BLOCK, 64])
+    return signs.to(tl.float8e4nv, bitcast=True) if HALF else signs
 
 
 @triton.jit
-def _agreement(signs, words, stride, queries, row, W: tl.constexpr, BLOCK: tl.constexpr):
-    """Σ_j m_j·b_j·q_j (BLOCK, ROWS) of bits as -1 and 1: what the small weights of equal bits exceed the others' by."""
+def _sign(bit, HALF: tl.constexpr):
+    """-1 for 0 and 1 for 1: int8, or the bytes of an 8-bit float."""
+    return (0xB8 - 0x80 * bit).to(tl.uint8) if HALF else (2 * bit - 1).to(tl.int8)
+
+
+@triton.jit
+def _agreement(signs, words, stride, queries, row, W: tl.constexpr, HALF: tl.constexpr, BLOCK: tl.constexpr):
+    """Σ_j m_j·b_j·q_j (BLOCK, ROWS) of bits as -1 and 1: what the small weights of equal bits exceed the others' by.
+
+    int32, or where HALF float16, which holds whole numbers up to 2048 exactly.
+    """
+    SUM: tl.constexpr = tl.float16 if HALF else tl.int32
     at = queries + row[:, None] * (32 * (W + W % 2)) + tl.arange(0, 64)[None, :]  # (ROWS, 64)
-    total = tl.dot(signs, tl.trans(tl.load(at)))
+    total = tl.dot(signs, tl.trans(tl.load(at)), out_dtype=SUM)
     for w in tl.static_range(2, W, 2):
-        more = _signs(words + w * stride, stride, W - w, BLOCK)
-        total = tl.dot(more, tl.trans(tl.load(at + 32 * w)), total)
+        more = _signs(words + w * stride, stride, W - w, HALF, BLOCK)
+        total = tl.dot(more, tl.trans(tl.load(at + 32 * w)), total, out_dtype=SUM)
     return total
+
+
+@triton.jit
+def _larger_half(values, BLOCK: tl.constexpr, COLUMNS: tl.constexpr):
+    """The larger of columns j and j + COLUMNS / 2: float16, two at a time."""
+    a, b = tl.split(tl.permute(tl.reshape(values, [BLOCK, 2, COLUMNS // 2]), (0, 2, 1)))
+    return tl.inline_asm_elementwise("max.f16x2 $0, $1, $2;", "=r,r,r", [a, b], dtype=tl.float16, is_pure=True, pack=2)
+
+
+@triton.jit
+def _largest(agreement, HALF: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+    """The largest agreement of each code (BLOCK,)."""
+    if HALF:  # down to 8 columns, which four threads hold
+        agreement = _larger_half(agreement, BLOCK, ROWS)
+        agreement = _larger_half(agreement, BLOCK, ROWS // 2)
+        agreement = _larger_half(agreement, BLOCK, ROWS // 4)
+        if ROWS > 64:
+            agreement = _larger_half(agreement, BLOCK, ROWS // 8)
+        if ROWS > 128:
+            agreement = _larger_half(agreement, BLOCK, ROWS // 16)
+    return tl.max(agreement, axis=1)
 
 
 @triton.jit
@@ -99,55 +128,31 @@ def _either(a, b):
 
 @triton.jit
 def scan_many(
-    words, stride, first, queries, least_of_tile, n_tiles, n_hits, hits, room,
-    W: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    words, stride, first, end, queries, least_of_tile, n_tiles, allowed, offset, n_hits, hits, tiles, room,
+    W: tl.constexpr, HALF: tl.constexpr, FILTERED: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Which blocks of codes hold one that may be near a query, of which tiles of queries, 32 at most.
+    """Positions first … end of codes that may be near a query, and of which tiles of queries: a bit each, 32 at most.
 
-    Σ_j m_j·[b_j ≠ q_j] = (Σ_j m_j − agreement) / 2, so a code is within a query's limit where they agree enough. A hit
-    is a block, and above it a bit for each tile. Flags are joined over a block's codes after the last tile only:
-    threads need not wait for each other before.
+    Σ_j m_j·[b_j ≠ q_j] = (Σ_j m_j − agreement) / 2, so a code is within a query's limit where they agree enough. Hits
+    are looked for after the last tile only: threads need not wait for each other before.
     """
-    block = tl.program_id(0)
-    at = words + first + block.to(tl.int64) * BLOCK
-    signs = _signs(at, stride, W, BLOCK)
+    start = first + tl.program_id(0).to(tl.int64) * BLOCK
+    signs = _signs(words + start, stride, W, HALF, BLOCK)
     flags = tl.zeros([BLOCK], dtype=tl.int32)
     for tile in range(n_tiles):
         row = tile * ROWS + tl.arange(0, ROWS)
-        agreement = _agreement(signs, at, stride, queries, row, W, BLOCK)
-        within = tl.max(agreement, axis=1) >= tl.load(least_of_tile + tile)
+        agreement = _agreement(signs, words + start, stride, queries, row, W, HALF, BLOCK)
+        within = _largest(agreement, HALF, BLOCK, ROWS) >= tl.load(least_of_tile + tile)
         flags = flags | (within.to(tl.int32) << tile)
-    found = tl.reduce(flags, 0, _either)
-    if found != 0:
-        place = tl.atomic_add(n_hits, 1, sem="relaxed")
-        if place < room:
-            tl.store(hits + place, (found.to(tl.int64) << 32) | block)
-
-
-@triton.jit
-def collect_many(
-    words, stride, first, end, queries, least, hits, allowed, offset, count, positions, owners, room,
-    W: tl.constexpr, SPAN: tl.constexpr, PARTS: tl.constexpr, FILTERED: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Positions of the codes near a query, in the blocks and tiles that `scan_many` found.
-
-    Its blocks were of SPAN codes, its tiles of PARTS·ROWS queries.
-    """
-    hit = tl.load(hits + tl.program_id(0))
-    part = tl.program_id(2)
-    if (hit >> (32 + part // PARTS)) & 1 != 0:
-        start = first + (hit & 0x7FFFFFFF) * SPAN + tl.program_id(1) * BLOCK
-        row = part * ROWS + tl.arange(0, ROWS)
-        signs = _signs(words + start, stride, W, BLOCK)
-        agreement = _agreement(signs, words + start, stride, queries, row, W, BLOCK)
-        enough = tl.load(least + row)[None, :]
-        if tl.max(tl.max((agreement >= enough).to(tl.int32), axis=1), axis=0) > 0:
-            at = tl.broadcast_to((start + tl.arange(0, BLOCK))[:, None], [BLOCK, ROWS])
-            keep = (agreement >= enough) & (at < end)
-            if FILTERED:
-                keep = keep & _is_allowed(allowed, offset + at, keep)
-            _keep(keep, at, tl.broadcast_to(row[None, :], [BLOCK, ROWS]), count, positions, owners, room)
+    if tl.reduce(flags, 0, _either) != 0:
+        local = start + tl.arange(0, BLOCK)
+        keep = (flags != 0) & (local < end)
+        if FILTERED:
+            keep = keep & _is_allowed(allowed, offset + local, keep)
+        place = _places(keep, n_hits)
+        fits = keep & (place < room)
+        tl.store(hits + place, local, mask=fits)
+        tl.store(tiles + place, flags, mask=fits)
 
 
 @triton.jit
@@ -159,6 +164,27 @@ def _distance(words, stride, at, query, table, inside, W: tl.constexpr):
         for b in tl.static_range(4):
             total += tl.load(table + (4 * w + b) * 256 + ((differing >> (8 * b)) & 255))
     return total
+
+
+@triton.jit
+def collect_many(
+    words, stride, hits, tiles, n_tiles, queries, n_queries, table, limits, count, positions, owners, distances, room,
+    W: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """The queries (q, W) that the hits of `scan_many` are within the limits of, by their exact distance."""
+    at = tl.load(hits + tl.program_id(0))
+    flags = tl.load(tiles + tl.program_id(0))
+    for tile in range(n_tiles):
+        if ((flags >> tile) & 1) != 0:
+            row = tile * ROWS + tl.arange(0, ROWS)
+            inside = row < n_queries
+            total = _distance(words, stride, at + tl.zeros([ROWS], dtype=tl.int64), queries + row * W, table, inside, W)
+            keep = inside & (total <= tl.load(limits + row, mask=inside, other=0))
+            place = _places(keep, count)
+            fits = keep & (place < room)
+            tl.store(positions + place, at + tl.zeros([ROWS], dtype=tl.int64), mask=fits)
+            tl.store(owners + place, row.to(tl.int64), mask=fits)
+            tl.store(distances + place, total, mask=fits)
 
 
 @triton.jit
@@ -189,6 +215,38 @@ def group_minima(
     least = tl.min(tl.reshape(total, [BLOCK // GROUP, GROUP]), axis=1)
     group = tl.program_id(0) * (BLOCK // GROUP) + tl.arange(0, BLOCK // GROUP)
     tl.store(minima + owner.to(tl.int64) * (n // GROUP) + group, least)
+
+
+@triton.jit
+def limit_of(minima, n, k, scale, limit, most, SIZE: tl.constexpr):
+    """The k-th least of n minima, and the most that a bound may be: -1, so that none is, where there are not k."""
+    at = tl.arange(0, SIZE)
+    values = tl.load(minima + at, mask=at < n, other=FAR)
+    for _ in range(k - 1):
+        values = tl.where(at == tl.argmin(values, axis=0), FAR, values)
+    least = tl.min(values, axis=0)
+    tl.store(limit, least)
+    tl.store(most, tl.where(least < FAR, tl.minimum(least // scale, 0x7FFFFFFF), -1))
+
+
+@triton.jit
+def exact_within(
+    words, stride, positions, count, room, query, table, limit, offset, n_near, distances, near, near_room,
+    W: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Of the positions that a scan kept, those within the limit by their exact distance."""
+    n = tl.minimum(tl.load(count), room)
+    start = tl.program_id(0) * BLOCK
+    if start < n:
+        place = start + tl.arange(0, BLOCK)
+        inside = place < n
+        at = tl.load(positions + place, mask=inside, other=0)
+        total = _distance(words, stride, at, query + tl.zeros([BLOCK], dtype=tl.int32), table, inside, W)
+        keep = inside & (total <= tl.load(limit))
+        slot = _places(keep, n_near)
+        fits = keep & (slot < near_room)
+        tl.store(distances + slot, total, mask=fits)
+        tl.store(near + slot, offset + at, mask=fits)
 
 
 @triton.jit

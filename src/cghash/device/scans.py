@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,17 @@ from numpy.typing import NDArray
 from .bounds import Bound, bound_of
 from .tensors import import_torch
 
+if TYPE_CHECKING:
+    from .blocks import DeviceBlocks
+
 Tensor = Any
 Ints = NDArray[np.int64]
 
 FAR = 1 << 62  # no distance is so large
 PLANES = 3  # bits of the small weights of a single query: what counting bits has time for while memory is read
 _LARGEST_FACTOR = 127  # of int8
+_LARGEST_FLOAT, _LARGEST_SUM = 15, 2047  # whole numbers that 8-bit floats, and 16-bit floats, hold exactly
+_ROOM_ALONE = 1 << 18  # positions within the bound of a query alone
 _AT_ONCE = 1 << 22  # pairs of a code and a query, in torch operations
 
 
@@ -55,7 +60,14 @@ class DeviceWeights:
 
     @cached_property
     def for_many(self) -> Bound:
-        return bound_of(self.weights, _LARGEST_FACTOR)
+        """Up to 15, and a sum of at most 2047, where products are of 8-bit floats: their sums are exact then."""
+        largest = min(_LARGEST_FLOAT, _LARGEST_SUM // len(self.weights)) if self.in_half else _LARGEST_FACTOR
+        return bound_of(self.weights, largest)
+
+    @cached_property
+    def in_half(self) -> bool:
+        """Whether the device multiplies 8-bit floats, which takes half the room of int8 products."""
+        return self.device.type == "cuda" and tuple(import_torch().cuda.get_device_capability(self.device)) >= (8, 9)
 
     @cached_property
     def masks(self) -> Tensor:
@@ -86,11 +98,16 @@ class Passes(Protocol):
     def near(
         self, segment: Segment, first: int, end: int, queries: Tensor, weights: DeviceWeights, limits: Tensor,
         allowed: Tensor | None, room: int,
-    ) -> tuple[Tensor, Tensor] | None:  # fmt: skip
-        """Local positions first … end whose bound is within the limit of a query, and that query; None: > room."""
+    ) -> tuple[Tensor, Tensor, Tensor] | None:  # fmt: skip
+        """Local positions first … end, a query each, and their distance: all within its limit, and perhaps some more.
 
-    def distances(self, words: Tensor, at: Tensor, owners: Tensor, queries: Tensor, weights: DeviceWeights) -> Tensor:
-        """Distances of the codes at positions to their owners."""
+        None where there is no room for so many.
+        """
+
+    def shortlist(
+        self, blocks: DeviceBlocks, query: Tensor, k: int, weights: DeviceWeights, allowed: Tensor | None
+    ) -> tuple[Ints, Ints] | None:
+        """Distances and positions, the k nearest of a query (W,) among them; None where this way does not find them."""
 
     def minima(
         self, words: Tensor, queries: Tensor, weights: DeviceWeights, is_allowed: Tensor | None, group: int
@@ -104,7 +121,7 @@ class TorchPasses:
     def near(
         self, segment: Segment, first: int, end: int, queries: Tensor, weights: DeviceWeights, limits: Tensor,
         allowed: Tensor | None, room: int,
-    ) -> tuple[Tensor, Tensor] | None:  # fmt: skip
+    ) -> tuple[Tensor, Tensor, Tensor] | None:  # fmt: skip
         torch = import_torch()
         bound = weights.bound(len(queries))
         small = torch.from_numpy(bound.small).to(torch.float32)
@@ -122,10 +139,32 @@ class TorchPasses:
             found.append(within.nonzero() + torch.tensor([start, 0]))
             if sum(map(len, found)) > room:
                 return None
-        pairs = torch.cat(found)
-        return pairs[:, 0], pairs[:, 1]
+        at, owners = torch.cat(found).T
+        return at, owners, self.distances(segment.words, at, owners, queries, weights)
+
+    def shortlist(
+        self, blocks: DeviceBlocks, query: Tensor, k: int, weights: DeviceWeights, allowed: Tensor | None
+    ) -> tuple[Ints, Ints] | None:
+        words, positions = blocks.sample()
+        if k > words.shape[1]:
+            return None
+        is_allowed = None if allowed is None else is_set(allowed, positions)
+        limit = self.minima(words, query[None], weights, is_allowed, 1).topk(k, largest=False).values[:, -1]
+        if int(limit) == FAR:
+            return None
+        found = []
+        for segment in blocks.segments:
+            near = self.near(segment, 0, segment.n, query[None], weights, limit, allowed, _ROOM_ALONE)
+            if near is None:
+                return None
+            at, _, distances = near
+            within = distances <= limit
+            found.append(np.stack([distances[within], at[within] + segment.offset]))
+        distances, at = np.concatenate(found, axis=1)
+        return distances, at
 
     def distances(self, words: Tensor, at: Tensor, owners: Tensor, queries: Tensor, weights: DeviceWeights) -> Tensor:
+        """Distances of the codes at positions to their owners."""
         differing = words[:, at].T ^ queries[owners]  # (m, W)
         return _weight_of(differing, weights.table)
 

@@ -20,6 +20,7 @@ Ints = NDArray[np.int64]
 ROOM = 1 << 20  # positions that a pass may keep for each query that is looked for alone, or for all of a batch
 BATCH = 1024  # queries at once: a query and a distance, below 2⁵³, share 63 bits
 LEAST_STEP = 1024  # codes
+_GROWTH = 64  # times as many codes in the next range
 _OWNER = 53  # bits of a distance
 
 
@@ -56,6 +57,24 @@ class Search:
 
     def nearest(self, k: int) -> tuple[Ints, Ints]:
         """Distances and ids (q, k), padded with -1."""
+        if is_few(len(self.queries)):
+            alone = [self._alone(self.queries[i], k) for i in range(len(self.queries))]
+            if all(answer is not None for answer in alone):
+                return np.stack([d for d, _ in alone]), np.stack([i for _, i in alone])  # type: ignore[misc]
+        return self._in_ranges(k)
+
+    def _alone(self, query: Tensor, k: int) -> tuple[Ints, Ints] | None:
+        """The answer (k,), (k,) to one query, where a sample's k-th nearest keeps most codes away."""
+        found = self.blocks.passes.shortlist(self.blocks, query, k, self.weights, self.allowed)
+        if found is None:
+            return None
+        distances, positions = found
+        near = distances <= np.partition(distances, k - 1)[k - 1]
+        distances, ids = distances[near], self._ids_at(positions[near])
+        order = np.lexsort((ids, distances))[:k]
+        return distances[order], ids[order]
+
+    def _in_ranges(self, k: int) -> tuple[Ints, Ints]:
         limits, are_known = self._limits(k)
         found: Found | None = None
         for piece, is_last in self._pieces(limits, are_known):
@@ -70,7 +89,7 @@ class Search:
         And whether there are so many for all.
         """
         torch = import_torch()
-        words, positions = self.blocks.sample()
+        words, positions = self.blocks.sample(small=True)
         n = words.shape[1]
         group = next((g for g in (1024, 32) if n % g == 0 and n >= 8 * g * k), 1)
         if k > n // group:
@@ -108,8 +127,9 @@ class Search:
         """Distances, positions and owners, by owner, distance and id; of each owner the first k."""
         found = found if k is None else _nearly_first(found, k)
         owners, positions, distances = (values.cpu().numpy() for values in vars(found).values())
-        order = np.lexsort((self._ids_at(positions), distances, owners))
-        owners, positions, distances = owners[order], positions[order], distances[order]
+        if k is None or np.any((owners[1:] == owners[:-1]) & (distances[1:] == distances[:-1])):
+            order = np.lexsort((self._ids_at(positions), distances, owners))
+            owners, positions, distances = owners[order], positions[order], distances[order]
         if k is not None:
             first = _ranks(owners) < k
             owners, positions, distances = owners[first], positions[first], distances[first]
@@ -136,38 +156,40 @@ class Search:
     def _pieces(self, limits: Tensor, are_known: bool) -> Iterator[tuple[Found, bool]]:
         """What is within the limits, range by range of positions, and whether that was the last.
 
-        All codes of a segment at once where limits are known to keep most of them away; else few, and more and more.
+        All codes of a segment at once for a query alone, where its limit is known to keep most of them away; else few,
+        and more and more. What they find keeps more of the others away: their limits come from more codes.
         A range in which too many pass is halved until there is room for all of it. `limits` may be lowered meanwhile.
         """
         room = max(ROOM if is_few(len(self.queries)) else 8 * ROOM, LEAST_STEP * len(self.queries))
         segments = self.blocks.segments
         for segment in segments:
-            first, step = 0, segment.n if are_known else max(LEAST_STEP, room // len(self.queries) // 4)
+            first, step = 0, self._first_step(segment.n, are_known, room)
             while first < segment.n:
                 end = min(segment.n, first + -(-step // LEAST_STEP) * LEAST_STEP)
                 piece = self._piece(segment, first, end, limits, room)
                 if piece is None:
                     step = (end - first) // 2
                     continue
-                first, step = end, 2 * step
+                first, step = end, _GROWTH * step
                 yield piece, segment is segments[-1] and first == segment.n
 
+    def _first_step(self, n: int, are_known: bool, room: int) -> int:
+        if not are_known:
+            return max(LEAST_STEP, room // len(self.queries) // 4)
+        return n if is_few(len(self.queries)) else max(LEAST_STEP, n // _GROWTH)
+
     def _piece(self, segment: Segment, first: int, end: int, limits: Tensor, room: int) -> Found | None:
-        passes = self.blocks.passes
-        pairs = passes.near(segment, first, end, self.queries, self.weights, limits, self.allowed, room)
-        if pairs is None:
+        how = self.queries, self.weights, limits, self.allowed, room
+        near = self.blocks.passes.near(segment, first, end, *how)
+        if near is None:
             return None
-        at, owners = pairs
-        distances = passes.distances(segment.words, at, owners, self.queries, self.weights)
-        found = Found(owners.long(), at + segment.offset, distances)
-        return found.where(distances <= limits[found.owners])
+        at, owners, distances = near
+        return Found(owners, at + segment.offset, distances).where(distances <= limits[owners])
 
 
 def _nearly_first(found: Found, k: int) -> Found:
-    """The k least distances of each owner, and all that are equal to the last of these."""
+    """By owner and distance, the k least of each owner, and all that are equal to the last of these."""
     torch = import_torch()
-    if len(found.owners) <= k:
-        return found
     keys, order = (found.owners << _OWNER | found.distances).sort()
     owners = keys >> _OWNER
     starts = torch.searchsorted(owners, owners)  # of each owner's run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from ..exceptions import DeviceMemoryError, InvalidInputError, MissingDependencyError, MissingDeviceError
@@ -76,20 +76,22 @@ def free_bytes(device: Any) -> int | None:
 
 @contextmanager
 def memory_for(what: str, n_bytes: int, device: Any, lower: str) -> Iterator[None]:
-    """Turn a device's lack of memory into an error that says how much was needed, and what to lower."""
+    """Turn a device's lack of memory into an error that says how much was needed, if it is known, and what to lower."""
     torch = import_torch()
     try:
-        free = free_bytes(device)
+        free = free_bytes(device) if n_bytes else None  # asking takes longer than a search
         if free is not None and n_bytes > free:
             raise DeviceMemoryError(_lack(what, n_bytes, device, free, lower))
-        yield
+        with torch.cuda.device(device) if device.type == "cuda" else nullcontext():  # which kernels are started on
+            yield
     except torch.OutOfMemoryError as error:
         raise DeviceMemoryError(_lack(what, n_bytes, device, free_bytes(device), lower)) from error
 
 
 def _lack(what: str, n_bytes: int, device: Any, free: int | None, lower: str) -> str:
     left = "" if free is None else f", {_size(free)} are free"
-    return f"{what} needs {_size(n_bytes)} of the memory of {device}{left}: {lower}"
+    needed = _size(n_bytes) if n_bytes else "more"
+    return f"{what} needs {needed} of the memory of {device}{left}: {lower}"
 
 
 def _size(n_bytes: int) -> str:
