@@ -87,6 +87,8 @@ searchbench: setup  ## search beside FAISS, into benchmarks/results; with the le
 quality: setup   ## quality on the shared sets (CGHASH_DATA), into benchmarks/results
 	$(BIN)/python benchmarks/quality/paper.py
 	$(BIN)/python benchmarks/quality/defaults.py
+	$(BIN)/python benchmarks/quality/unlabelled.py
+	$(BIN)/python benchmarks/quality/landmarks.py
 
 # The paper's experiment on the data sets that can be had (CGHASH_DATA): raw results, one file of them, and the report.
 LAB := $(BIN)/cghash lab
