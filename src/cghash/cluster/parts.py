@@ -72,7 +72,7 @@ class Encoded:
         return sum(part.n_codes for part in self.parts)
 
     def __repr__(self) -> str:
-        return f"<Encoded in {self.folder}: {len(self)} codes of {self.origin.n_bits} bits, in {len(self.parts)} parts>"
+        return f"<Encoded: {len(self)} codes of {self.origin.n_bits} bits, in {len(self.parts)} parts>"
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Encoded:
