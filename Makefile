@@ -9,9 +9,9 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 WORKERS ?= 2
 FUZZ_SECONDS ?= 300
 
-.PHONY: help setup demo test browser lint format sanitize fuzz neon docs bench searchbench quality paper embeddings results tables clean
+.PHONY: help setup demo test test-gpu gpubench browser lint format sanitize fuzz neon docs bench searchbench quality paper embeddings results tables clean
 help:            ## list the commands
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 $(VENV)/tools: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -60,6 +60,13 @@ sanitize: setup  ## native tests under AddressSanitizer and UBSan
 	$(SANITIZED) $(BIN)/python -c "from cghash._kernels import native; print(native.__file__); \
 	    assert native.__file__.startswith('$(CURDIR)/build/sanitize/'), 'not the sanitized extension'"
 	$(SANITIZED) $(PYTEST) -p no:cacheprovider -m native tests
+
+test-gpu: setup  ## the tests that need an NVIDIA GPU
+	@$(BIN)/python -c "from cghash.device.tensors import device_of; print(device_of('cuda'))"
+	$(PYTEST) -m gpu tests
+
+gpubench: setup  ## search and encoding on an NVIDIA GPU beside the CPU, into benchmarks/results
+	$(BIN)/python benchmarks/speed/gpu.py
 
 # Cross-compiled and run under an emulator; on a Debian machine both are two packages away.
 neon:            ## the look-up kernels on an emulated Arm (needs g++-aarch64-linux-gnu and qemu-user-static)

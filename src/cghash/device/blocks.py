@@ -84,7 +84,7 @@ class DeviceBlocks:
     def _allocated(self, n: int) -> Tensor:
         torch = import_torch()
         capacity = -(-n // WHOLE) * WHOLE
-        with memory_for(f"room for {n} codes", 4 * self.n_words * capacity, self.device, _LOWER):
+        with memory_for(f"room for {n} codes", 4 * self.n_words * capacity, self.device, _LOWER, ahead=True):
             return torch.zeros((self.n_words, capacity), dtype=torch.int32, device=self.device)
 
     def truncate(self, n_codes: int) -> None:
@@ -147,7 +147,7 @@ class DeviceBlocks:
         n_threads: int,
     ) -> tuple[Ints, Ints]:  # fmt: skip
         """The k nearest of each query: distances and ids (q, k), padded with (-1, -1)."""
-        with memory_for("the search", 0, self.device, _LOWER_SEARCH):
+        with memory_for("the search", None, self.device, _LOWER_SEARCH):
             found = [search.nearest(k) for search in self._searches(queries, weights, ids, allowed)]
         none = np.zeros((0, k), dtype=np.int64)
         return np.concatenate([none, *(d for d, _ in found)]), np.concatenate([none, *(i for _, i in found)])
@@ -157,7 +157,7 @@ class DeviceBlocks:
         n_threads: int,
     ) -> tuple[Ints, Ints, Ints]:  # fmt: skip
         """All codes within the radius: offsets (q + 1,), distances and ids."""
-        with memory_for("the search", 0, self.device, _LOWER_SEARCH):
+        with memory_for("the search", None, self.device, _LOWER_SEARCH):
             return gathered([search.within(radius) for search in self._searches(queries, weights, ids, allowed)])
 
     def search_among(

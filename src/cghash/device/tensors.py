@@ -75,12 +75,15 @@ def free_bytes(device: Any) -> int | None:
 
 
 @contextmanager
-def memory_for(what: str, n_bytes: int, device: Any, lower: str) -> Iterator[None]:
-    """Turn a device's lack of memory into an error that says how much was needed, if it is known, and what to lower."""
+def memory_for(what: str, n_bytes: int | None, device: Any, lower: str, ahead: bool = False) -> Iterator[None]:
+    """Turn a device's lack of memory into an error that says how much was needed, if it is known, and what to lower.
+
+    `ahead` asks for it first, which takes longer than a search.
+    """
     torch = import_torch()
     try:
-        free = free_bytes(device) if n_bytes else None  # asking takes longer than a search
-        if free is not None and n_bytes > free:
+        free = free_bytes(device) if ahead else None
+        if free is not None and n_bytes is not None and n_bytes > free:
             raise DeviceMemoryError(_lack(what, n_bytes, device, free, lower))
         with torch.cuda.device(device) if device.type == "cuda" else nullcontext():  # which kernels are started on
             yield
@@ -88,9 +91,9 @@ def memory_for(what: str, n_bytes: int, device: Any, lower: str) -> Iterator[Non
         raise DeviceMemoryError(_lack(what, n_bytes, device, free_bytes(device), lower)) from error
 
 
-def _lack(what: str, n_bytes: int, device: Any, free: int | None, lower: str) -> str:
+def _lack(what: str, n_bytes: int | None, device: Any, free: int | None, lower: str) -> str:
     left = "" if free is None else f", {_size(free)} are free"
-    needed = _size(n_bytes) if n_bytes else "more"
+    needed = "more" if n_bytes is None else _size(n_bytes)
     return f"{what} needs {needed} of the memory of {device}{left}: {lower}"
 
 
