@@ -56,11 +56,11 @@ Out<float> dot(In<float, 2> Z, In<float> v, int n_threads) {
 }
 
 // Every chunk sums into a row of its own; rows are added in order, so the sum is the same for any n_threads.
-Out<float> tdot(In<float, 2> Z, In<float> r, int n_threads) {
+Out<double> tdot(In<float, 2> Z, In<float> r, int n_threads) {
     if (Z.shape(0) != r.size()) throw std::invalid_argument("r must have one entry for each row of Z");
     const auto n = static_cast<std::int64_t>(Z.shape(0)), d = static_cast<std::int64_t>(Z.shape(1));
     const std::int64_t n_chunks = (n + pass_chunk - 1) / pass_chunk;
-    std::vector<float> out(Z.shape(1), 0.0f), rows(n_chunks * d, 0.0f);
+    std::vector<double> out(Z.shape(1), 0.0), rows(n_chunks * d, 0.0);
     {
         nb::gil_scoped_release unlocked;
         const auto& kernel = kernels();

@@ -25,6 +25,15 @@ nb::tuple sweep(const StumpRanks& self, In<std::int32_t> a, In<std::int32_t> b, 
     return nb::make_tuple(give(std::move(found.gain)), give(std::move(found.rank)), give(std::move(found.positive)));
 }
 
+Out<double> gains(const StumpRanks& self, In<std::int32_t> a, In<std::int32_t> b, In<double> s, int n_threads) {
+    std::vector<double> found;
+    {
+        nb::gil_scoped_release unlocked;
+        found = self.gains({view(a), view(b), view(s), {}, {}}, n_threads);
+    }
+    return give(std::move(found));
+}
+
 }  // namespace
 
 void bind_stumps(nb::module_& m) {
@@ -38,5 +47,7 @@ void bind_stumps(nb::module_& m) {
         .def("append", &append<std::uint16_t>, nb::arg("ranks").noconvert(), nb::arg("n_distinct").noconvert())
         .def("append", &append<std::uint32_t>, nb::arg("ranks").noconvert(), nb::arg("n_distinct").noconvert())
         .def("sweep", &sweep, nb::arg("a").noconvert(), nb::arg("b").noconvert(), nb::arg("s").noconvert(),
-             nb::arg("taken_feature").noconvert(), nb::arg("taken_rank").noconvert(), nb::arg("n_threads"));
+             nb::arg("taken_feature").noconvert(), nb::arg("taken_rank").noconvert(), nb::arg("n_threads"))
+        .def("gains", &gains, nb::arg("a").noconvert(), nb::arg("b").noconvert(), nb::arg("s").noconvert(),
+             nb::arg("n_threads"));
 }

@@ -17,7 +17,9 @@ void check(bool holds, const char* message) {
 
 template <class T>
 void check_ranks(const T* ranks, std::int64_t n_items, std::int64_t n_distinct) {
-    check(n_distinct >= 0 && n_distinct <= n_items, "n_distinct must lie between 0 and n_items");
+    // ranks may leave gaps, but no more numbers than a narrow one has
+    check(n_distinct >= 0 && n_distinct <= std::max<std::int64_t>(n_items, 256),
+          "n_distinct must lie between 0 and n_items, or 256 where items are fewer");
     T highest = 0;
     for (std::int64_t i = 0; i < n_items; ++i) highest = std::max(highest, ranks[i]);
     check(n_items == 0 || static_cast<std::int64_t>(highest) < n_distinct, "ranks must lie below n_distinct");
@@ -149,9 +151,8 @@ void StumpRanks::add(Layer<T>& layer, const From* ranks, std::int64_t feature) {
     layer.features.push_back(feature);
 }
 
-template <class T>
-void StumpRanks::sweep_block(const Layer<T>& layer, std::int64_t block, const LiveSlots& slots, const Taken& taken,
-                             StumpSweep& out) const {
+template <class T, class Visit>
+void StumpRanks::sweep_block(const Layer<T>& layer, std::int64_t block, const LiveSlots& slots, Visit& visit) const {
     constexpr std::int64_t lanes = stump_lanes<T>;
     const std::int64_t* feature = layer.features.data() + block * lanes;
     const auto n = std::min<std::int64_t>(lanes, layer.features.data() + layer.features.size() - feature);
@@ -163,25 +164,45 @@ void StumpRanks::sweep_block(const Layer<T>& layer, std::int64_t block, const Li
     kernel_deltas({static_cast<int>(n), static_cast<std::int64_t>(slots.items.size()), slots.items.data(),
                    slots.first.data(), slots.ends.data(), delta},
                   layer.blocks[block].data());
-    for (std::int64_t l = 0; l < n; ++l) taken.scan(delta[l], n_distinct_[feature[l]], feature[l], out);
+    for (std::int64_t l = 0; l < n; ++l) visit(delta[l], feature[l]);
 }
 
-StumpSweep StumpRanks::sweep(const StumpProblem& problem, int n_threads) const {
+template <class Visit>
+void StumpRanks::sweep_features(const StumpProblem& problem, int n_threads, Visit visit) const {
     check_slots(problem, n_items_);
-    const Taken taken(problem, n_distinct_);
     const LiveSlots slots(problem, n_items_);
-    const std::size_t d = n_distinct_.size();
-    StumpSweep out{std::vector<double>(d, -std::numeric_limits<double>::infinity()), std::vector<std::int64_t>(d, -1),
-                   std::vector<double>(d, 0.0)};
     const auto& narrow = std::get<0>(layers_);
     const auto& middle = std::get<1>(layers_);
     const auto& wide = std::get<2>(layers_);
     const std::int64_t n_wide = wide.n_blocks(), n_middle = middle.n_blocks();
     parallel_chunks(n_wide + n_middle + narrow.n_blocks(), n_threads, [&](std::int64_t chunk) {
         // the widest take longest, so they come first
-        if (chunk < n_wide) return sweep_block(wide, chunk, slots, taken, out);
-        if (chunk < n_wide + n_middle) return sweep_block(middle, chunk - n_wide, slots, taken, out);
-        sweep_block(narrow, chunk - n_wide - n_middle, slots, taken, out);
+        if (chunk < n_wide) return sweep_block(wide, chunk, slots, visit);
+        if (chunk < n_wide + n_middle) return sweep_block(middle, chunk - n_wide, slots, visit);
+        sweep_block(narrow, chunk - n_wide - n_middle, slots, visit);
+    });
+}
+
+StumpSweep StumpRanks::sweep(const StumpProblem& problem, int n_threads) const {
+    const Taken taken(problem, n_distinct_);
+    const std::size_t d = n_distinct_.size();
+    StumpSweep out{std::vector<double>(d, -std::numeric_limits<double>::infinity()), std::vector<std::int64_t>(d, -1),
+                   std::vector<double>(d, 0.0)};
+    sweep_features(problem, n_threads, [&](const double* delta, std::int64_t feature) {
+        taken.scan(delta, n_distinct_[feature], feature, out);
+    });
+    return out;
+}
+
+std::vector<double> StumpRanks::gains(const StumpProblem& problem, int n_threads) const {
+    std::vector<std::int64_t> start(n_distinct_.size() + 1, 0);
+    for (std::size_t f = 0; f < n_distinct_.size(); ++f)
+        start[f + 1] = start[f] + std::max<std::int64_t>(n_distinct_[f] - 1, 0);
+    std::vector<double> out(start.back(), 0.0);
+    sweep_features(problem, n_threads, [&](const double* delta, std::int64_t feature) {
+        double gain = 0.0;
+        for (std::int64_t rank = 0; rank + 1 < n_distinct_[feature]; ++rank)
+            out[start[feature] + rank] = gain += delta[rank];
     });
     return out;
 }

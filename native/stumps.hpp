@@ -39,6 +39,8 @@ class StumpRanks {
     template <class T>
     void append(std::span<const T> ranks, std::span<const std::int64_t> n_distinct);
     StumpSweep sweep(const StumpProblem& problem, int n_threads) const;
+    // The gain of every threshold, feature after feature, n_distinct - 1 of each; what is taken does not matter.
+    std::vector<double> gains(const StumpProblem& problem, int n_threads) const;
 
   private:
     template <class T>
@@ -52,9 +54,11 @@ class StumpRanks {
 
     template <class T, class From>
     void add(Layer<T>& layer, const From* ranks, std::int64_t feature);
-    template <class T>
-    void sweep_block(const Layer<T>& layer, std::int64_t block, const LiveSlots& slots, const Taken& taken,
-                     StumpSweep& out) const;
+    // visit(delta, feature) for each feature with a threshold
+    template <class Visit>
+    void sweep_features(const StumpProblem& problem, int n_threads, Visit visit) const;
+    template <class T, class Visit>
+    void sweep_block(const Layer<T>& layer, std::int64_t block, const LiveSlots& slots, Visit& visit) const;
 
     std::int64_t n_items_;
     std::vector<std::int64_t> n_distinct_;  // (n_features,)

@@ -151,7 +151,7 @@ BOTH = pytest.mark.parametrize(
     ("ranks", "n_distinct", "message"),
     [
         (np.array([[0, 1, 2]], np.uint8), np.array([2]), "ranks"),
-        (np.array([[0, 1, 2]], np.uint32), np.array([4]), "n_distinct"),
+        (np.array([[0, 1, 2]], np.uint32), np.array([257]), "n_distinct"),
         (np.array([[0, 1, 2]], np.uint16), np.array([-1]), "n_distinct"),
         (np.array([[0, 1, 2]], np.uint16), np.array([3, 3]), "ranks"),
         (np.array([[0, 1], [0, 1]], np.uint16), np.array([2, 2]), "ranks"),

@@ -1,4 +1,5 @@
-// The two passes over the features that a pricing evaluation takes: Z·v and Zᵀ·r, in floats.
+// The two passes over the features that a pricing evaluation takes: Z·v in floats, and Zᵀ·r, whose sums are doubles:
+// they are as long as there are items, and come out the same to ten digits however the items are divided.
 #pragma once
 #include <algorithm>
 
@@ -23,7 +24,6 @@ inline V16& operator+=(V16& a, V16 b) { return a = a + b; }
 #endif
 
 inline V16 load16(const float* p) { V16 a; std::memcpy(&a, p, sizeof a); return a; }
-inline void store16(float* p, V16 a) { std::memcpy(p, &a, sizeof a); }
 inline float sum16(V16 a) {
     float half[8];
     for (int i = 0; i < 8; ++i) half[i] = a[i] + a[i + 8];
@@ -52,20 +52,31 @@ inline void dot_rows(const float* Z, std::int64_t n, std::int64_t d, const float
     for (; r < n; ++r) dot_patch<1>(Z + r * d, v, d, out + r);
 }
 
+inline V8 widened8(const float* p) {
+#if defined(__GNUC__) || defined(__clang__)
+    typedef float F8 __attribute__((vector_size(32)));
+    F8 a;
+    std::memcpy(&a, p, sizeof a);
+    return __builtin_convertvector(a, V8);
+#else
+    return map8([&](int i) { return static_cast<double>(p[i]); });
+#endif
+}
+
 template <int ROWS>
-inline void tdot_patch(const float* Z, const float* r, std::int64_t d, float* g) {
-    const std::int64_t whole = d & ~std::int64_t{15};
-    for (std::int64_t f = 0; f < whole; f += 16) {
-        V16 sum = load16(g + f);
-        for (int i = 0; i < ROWS; ++i) sum += load16(Z + i * d + f) * (V16{} + r[i]);
-        store16(g + f, sum);
+inline void tdot_patch(const float* Z, const float* r, std::int64_t d, double* g) {
+    const std::int64_t whole = d & ~std::int64_t{7};
+    for (std::int64_t f = 0; f < whole; f += 8) {
+        V8 sum = load8(g + f);
+        for (int i = 0; i < ROWS; ++i) sum += widened8(Z + i * d + f) * static_cast<double>(r[i]);
+        store8(g + f, sum);
     }
     for (std::int64_t f = whole; f < d; ++f)
-        for (int i = 0; i < ROWS; ++i) g[f] += Z[i * d + f] * r[i];
+        for (int i = 0; i < ROWS; ++i) g[f] += static_cast<double>(Z[i * d + f]) * r[i];
 }
 
 // g += Σ_row r[row]·Z[row]
-inline void tdot_rows(const float* Z, std::int64_t n, std::int64_t d, const float* r, float* g) {
+inline void tdot_rows(const float* Z, std::int64_t n, std::int64_t d, const float* r, double* g) {
     std::int64_t i = 0;
     for (; i + 8 <= n; i += 8) tdot_patch<8>(Z + i * d, r + i, d, g);
     for (; i < n; ++i) tdot_patch<1>(Z + i * d, r + i, d, g);

@@ -14,6 +14,8 @@ Rows = NDArray[np.int32]
 
 _MOSTLY_LIVE = 0.8  # from this share on all items are kept, as natively
 
+_ROWS = 8192  # that are turned into doubles at a time
+
 
 class SignedGraph:
     """Slot k joins items first[k] and second[k]; the slots stay, their weights change from column to column."""
@@ -77,8 +79,11 @@ def dot(Z: Singles, v: Singles, n_threads: int) -> Singles:
     return np.asarray(Z @ v)
 
 
-def tdot(Z: Singles, r: Singles, n_threads: int) -> Singles:
-    """Zᵀ·r (d,)."""
+def tdot(Z: Singles, r: Singles, n_threads: int) -> NDArray[np.float64]:
+    """Zᵀ·r (d,), in doubles: the sums are as long as there are items."""
     if Z.shape[0] != r.size:
         raise ValueError("r must have one entry for each row of Z")
-    return np.asarray(r @ Z)
+    total = np.zeros(Z.shape[1])
+    for first in range(0, len(r), _ROWS):
+        total += r[first : first + _ROWS].astype(np.float64) @ Z[first : first + _ROWS].astype(np.float64)
+    return total

@@ -46,8 +46,8 @@ class StumpRanks:
             raise TypeError("ranks must be of uint8, uint16 or uint32, n_distinct of int64")
         if n_distinct.ndim != 1 or ranks.shape != (n_distinct.size, self.n_items):
             raise ValueError("ranks must have a row for each n_distinct, of n_items")
-        if np.any((n_distinct < 0) | (n_distinct > self.n_items)):
-            raise ValueError("n_distinct must lie between 0 and n_items")
+        if np.any((n_distinct < 0) | (n_distinct > max(self.n_items, 256))):  # ranks may leave gaps
+            raise ValueError("n_distinct must lie between 0 and n_items, or 256 where items are fewer")
         if np.any(ranks >= n_distinct[:, None]):
             raise ValueError("ranks must lie below n_distinct")
         for row, n in zip(ranks, n_distinct.tolist(), strict=True):
@@ -76,15 +76,12 @@ class StumpRanks:
         rank : (n_features,) the lowest that reaches it, -1 where there is none
         positive : (n_features,) Σ max(gain, 0) over all thresholds, the taken ones too
         """
-        self._check_slots(a, b, s)
+        ends = self._live_ends(a, b, s)
         taken = self._taken_ranks(taken_feature, taken_rank)
-        live = (s != 0.0) & (a != b)
-        ends = np.stack([a[live], b[live]], axis=1)  # (m', 2)
-        here, other, weight = ends.ravel(), ends[:, ::-1].ravel(), np.repeat(s[live], 2)
         gain, rank = np.full(self.n_features, -np.inf), np.full(self.n_features, -1)
         positive = np.zeros(self.n_features)
         for f in range(self.n_features):
-            gains = self._gains(f, here, other, weight)  # (n_distinct - 1,)
+            gains = self._gains(f, *ends)  # (n_distinct - 1,)
             if gains.size:
                 positive[f] = np.cumsum(np.maximum(gains, 0.0))[-1]  # in order, unlike np.sum
                 gains[taken.get(f, [])] = -np.inf
@@ -92,6 +89,20 @@ class StumpRanks:
                 if gains[best] > -np.inf:
                     gain[f], rank[f] = gains[best], best
         return gain, rank, positive
+
+    def gains(self, a: NDArray[np.int32], b: NDArray[np.int32], s: Floats, n_threads: int) -> Floats:
+        """The gain of every threshold, feature after feature, n_distinct - 1 of each; slots as in `sweep`."""
+        ends = self._live_ends(a, b, s)
+        return np.concatenate([np.zeros(0), *(self._gains(f, *ends) for f in range(self.n_features))])
+
+    def _live_ends(
+        self, a: NDArray[np.int32], b: NDArray[np.int32], s: Floats
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+        """An item, the item at the other end, and the weight, of both ends of each slot that counts."""
+        self._check_slots(a, b, s)
+        live = (s != 0.0) & (a != b)
+        ends = np.stack([a[live], b[live]], axis=1)  # (m', 2)
+        return ends.ravel(), ends[:, ::-1].ravel(), np.repeat(s[live], 2)
 
     def _gains(self, f: int, here: NDArray[np.int32], other: NDArray[np.int32], weight: Floats) -> Floats:
         ranks, n_distinct = self._ranks[f], self._n_distinct[f]

@@ -95,8 +95,8 @@ class Features:
         product = self.matrix @ v
         return np.asarray(product if self.shift is None else product - self.shift @ v)
 
-    def tdot(self, r: Singles) -> Singles:
-        """Zᵀ·r for r (n,)."""
+    def tdot(self, r: Singles) -> NDArray[Any]:
+        """Zᵀ·r for r (n,); in doubles where Z is dense."""
         if not sp.issparse(self.matrix):
             return np.asarray(_kernels.tdot(self.matrix, r, self.n_threads))
         product = self.matrix.T @ r
@@ -107,13 +107,18 @@ class Features:
         return self if len(rows) == self.shape[0] else Features(self.matrix[rows], self.shift, self.n_threads)
 
     def gram(self) -> Doubles:
-        """ZᵀZ (d, d)."""
-        product = self.matrix.T @ self.matrix
-        dense = np.asarray(product.todense() if sp.issparse(product) else product, dtype=np.float64)
+        """ZᵀZ (d, d), in doubles."""
+        if not sp.issparse(self.matrix):
+            total = np.zeros((self.shape[1], self.shape[1]))
+            for rows in rows_in_blocks(self.shape[0]):
+                block = self.matrix[rows].astype(np.float64)
+                total += block.T @ block
+            return total
+        dense = np.asarray((self.matrix.T @ self.matrix).todense(), dtype=np.float64)
         if self.shift is None:
             return dense
-        total = np.asarray(self.matrix.sum(axis=0), dtype=np.float64).ravel()
-        cross = np.multiply.outer(total, self.shift.astype(np.float64))
+        column_sum = np.asarray(self.matrix.sum(axis=0), dtype=np.float64).ravel()
+        cross = np.multiply.outer(column_sum, self.shift.astype(np.float64))
         return dense - cross - cross.T + self.shape[0] * np.multiply.outer(self.shift, self.shift).astype(np.float64)
 
 

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from .minorize import climb
-from .passes import Direction, Passes, Pull
+from .passes import MOST_CUTS, Direction, Passes, Pull
 
 _WIDEST = 4096  # features, up to which their Gram matrix is worth its d² numbers
+_REACH = 3.0  # deviations to both sides of the mean, within which a threshold is looked for
 
 
 @dataclass
@@ -64,8 +65,7 @@ class ProjectionPricing:
             for start in leading + found:
                 found = found + self._polish(relaxed, start)
         if self.refined:
-            V = np.column_stack([*(v for v, _ in found), draws[0][:, :4]]).astype(np.float32)  # (d, m)
-            found = found + passes.cuts(V)
+            found = found + self._cut(passes, np.column_stack([*(v for v, _ in found), draws[0][:, :4]]))
         return found, relaxed.n_evaluations, 2 * relaxed.n_evaluations * passes.n_bytes
 
     def _draw(self, passes: Passes, rng: np.random.Generator) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -83,7 +83,7 @@ class ProjectionPricing:
         """L-BFGS on the relaxed gain (eq. 13)."""
         options = {"maxiter": self.max_iter, "maxcor": 10}
         x = minimize(relaxed, np.append(*start), jac=True, method="L-BFGS-B", options=options).x
-        return x[:-1], float(x[-1])
+        return _rounded(x[:-1], float(x[-1]))
 
     def _leading(self, relaxed: RelaxedGain, rng: np.random.Generator) -> Direction:
         """The leading generalised eigenvector of (ZᵀLZ, ZᵀZ), by power steps from a random one; values of size one."""
@@ -91,8 +91,11 @@ class ProjectionPricing:
         direction: Direction = (rng.standard_normal(passes.n_features), 0.0)
         for _ in range(self.n_power):
             direction = self._regress(relaxed, passes.pull(direction, 1.0, signed=False))
-        size = float(np.sqrt(passes.square(direction) / passes.n_live)) or 1.0
-        return direction[0] / size, direction[1] / size
+        v, b = direction
+        weight, first, second = passes.moments(v[:, None].astype(np.float32))
+        square = (second[0] + 2.0 * b * first[0]) / weight + b * b if weight else 1.0
+        size = float(np.sqrt(max(square, 0.0))) or 1.0
+        return _rounded(v / size, b / size)
 
     def _polish(self, relaxed: RelaxedGain, start: Direction) -> list[Direction]:
         """Minorise–maximise on the true gain, each step a ridge regression."""
@@ -110,16 +113,38 @@ class ProjectionPricing:
         """The hyperplane that fits a target (n_live,) best, other items having the target 0; Z is centred."""
         relaxed.n_evaluations += 1
         passes = relaxed.passes
-        right = pull.right.astype(np.float32, copy=False)
-        scale = float(pull.absolute / passes.n_live) or 1.0
-        v = scipy.linalg.cho_solve(self._gram_factor(passes), right, check_finite=False).astype(np.float64) / scale
-        return v, float(pull.total) / (passes.n_items * scale)
+        scale = pull.absolute / passes.n_items or 1.0
+        v = scipy.linalg.cho_solve(self._gram_factor(passes), pull.right, check_finite=False) / scale
+        return _rounded(v, pull.total / (passes.n_items * scale))
+
+    def _cut(self, passes: Passes, V: NDArray[Any]) -> list[Direction]:
+        """Each direction (d, m) with a threshold of large true gain: the best of many, then of many beside it."""
+        V = V.astype(np.float32)
+        weight, first, second = passes.moments(V)
+        if not weight:
+            return []
+        middle, lines = first / weight, np.arange(V.shape[1])
+        width = _REACH * np.sqrt(np.maximum(second / weight - middle**2, 0.0))
+        for _ in range(2):
+            cuts = middle[:, None] + width[:, None] * np.linspace(-1.0, 1.0, MOST_CUTS)  # (m, T)
+            best = np.argmax(passes.cut_gains(V, cuts), axis=1)
+            middle, width = cuts[lines, best], width * (2.0 / (MOST_CUTS - 1))
+        return [(V[:, m].astype(np.float64), -float(middle[m])) for m in lines.tolist()]
 
     def _gram_factor(self, passes: Passes) -> Any:
-        """Of ZᵀZ + λI, in the precision of the features: a step of the search, whose gain is computed exactly."""
+        """Of ZᵀZ + λI."""
         if self._factor is None:
             gram = passes.gram()
             gram[np.diag_indices_from(gram)] += self.ridge * np.trace(gram) / len(gram) + 1e-12
-            factor, lower = scipy.linalg.cho_factor(gram, overwrite_a=True)
-            self._factor = factor.astype(np.float32), lower
+            self._factor = scipy.linalg.cho_factor(gram, overwrite_a=True)
         return self._factor
+
+
+def _rounded(v: NDArray[np.float64], b: float) -> Direction:
+    """A direction to 12 binary digits: what sums in another order changed at the last place goes no further.
+
+    A search amplifies such changes from step to step, and would end at another function.
+    """
+    fraction, exponent = np.frexp(np.append(v, b))
+    both = np.ldexp(np.round(fraction * 4096.0), exponent - 12)
+    return both[:-1], float(both[-1])

@@ -127,7 +127,7 @@ class RBFFamily(Family):
         self.bumps = np.concatenate(
             [bumps(X[rows], self.landmarks, self.gamma, self.mean) for rows in rows_in_blocks(len(X))]
         )
-        self.size = float(np.sqrt(np.mean(np.sum(self.bumps**2, axis=1)))) or 1.0
+        self.size = float(np.sqrt(np.sum(self.bumps**2, dtype=np.float64) / len(X))) or 1.0
         self.features = Features(self.bumps / np.float32(self.size), n_threads=n_threads)
         self.pricing = pricing_over_bumps(self.refined)
 

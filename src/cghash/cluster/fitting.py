@@ -1,0 +1,166 @@
+"""Learn codes from items that no machine need hold: partitions compare their own items, and sums travel."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from ..checkpoints import Checkpoint
+from ..exceptions import InvalidInputError, NothingToLearnError
+from ..hasher import CGHash
+from ..learning.column_generation import Problem
+from ..learning.families.features import scaler_of
+from ..learning.families.rbf import N_LANDMARKS, SAMPLE, WIDTH, gamma_for
+from ..learning.losses import loss_of
+from ..learning.regularizers import regularizer_of
+from ..storage import digest
+from .clients import connected
+from .datasets import Dataset
+from .learning.frames import Frame, LinearFrame, RBFFrame
+from .learning.shares import History, Plan, Source
+from .learning.sums import PartedColumns, PartedFamily, PartedPairs
+from .learning.team import Team
+
+FAMILIES = ("linear", "rbf")
+
+
+def fit(
+    dataset: Dataset,
+    model: CGHash,
+    client: Any = None,
+    *,
+    near: Dataset | None = None,
+    far: Dataset | None = None,
+    in_memory: bool = True,
+) -> CGHash:
+    """Learn codes from a data set in partitions; gives a fitted copy of the model.
+
+    Every partition compares its own items, by their labels or, without, by their neighbours: it should be a fair
+    sample of all, so a data set in some order must be shuffled before. With `near` and `far`, row i of the three data
+    sets is a triplet: items of `dataset` are nearer to those of `near` than to those of `far`.
+
+    The same partitions give the same codes, however many workers there are and whatever happens to them. A fit with a
+    `checkpoint` goes on where it was when the same call is made again.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    model : CGHash, whose `hash_function` is "linear" or "rbf" and whose loss is smooth
+    client : a `distributed.Client`, the address of a scheduler, or None for processes of this machine
+    near, far : Dataset, in partitions of the same sizes, optional
+    in_memory : False keeps no items in memory: one partition at a time is read anew for each sum
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> data = Dataset.from_arrays(X, y, rows=600)
+    >>> fit(data, CGHash(8, random_state=0)).n_bits_
+    8
+    """
+    began = time.perf_counter()
+    model = _checked(model)
+    sources = _sources(dataset, near, far)
+    saved = Checkpoint(model.checkpoint)
+    drawn = int(check_random_state(model.random_state).randint(2**31 - 1))
+    seed = saved.seed(drawn, fixed=model.random_state is not None)
+    with connected(client) as workers:
+        team = Team(workers, Plan(uuid.uuid4().hex, model, seed, in_memory), sources)
+        try:
+            _run(team, model, saved, _fingerprint(model, sources), began)
+        finally:
+            team.dismiss()
+    return model
+
+
+def _run(team: Team, model: CGHash, saved: Checkpoint, fingerprint: str, began: float) -> None:
+    about = team.each("about")
+    n_items, n_triplets, n_slots = (sum(one[name] for one in about) for name in ("n_items", "n_triplets", "n_slots"))
+    if not n_triplets:
+        raise NothingToLearnError(
+            "no partition has an item with both a near and a far one to compare it with: partitions must be larger, "
+            "or the data set shuffled so that each is a fair sample"
+        )
+    compared = time.perf_counter()
+    frame = _frame(team, model, about, n_items)
+    team.change(History(frame, n_triplets), "begin", frame, n_triplets)
+    columns = PartedColumns(team, loss_of(model.loss), n_triplets, n_slots)
+    pairs = PartedPairs(team, columns, n_items, frame.n_features)
+    family = PartedFamily(team, frame, refined=model.method == "refined")
+    problem = Problem(None, columns.loss, regularizer_of(model.regularizer, model._resolved_c(), None), family)
+    prepared = time.perf_counter()
+    model.n_features_in_ = team.sources[0].items.n_features
+    result = model._learn(problem, saved, lambda: fingerprint, team.plan.seed, began, sums=(columns, pairs))
+    result.seconds_triplets, result.seconds_family = compared - began, prepared - compared
+
+
+def _frame(team: Team, model: CGHash, about: list[dict[str, Any]], n_items: int) -> Frame:
+    """What all shares must agree on, from one or two sums over them."""
+    if model.hash_function == "rbf":
+        return _rbf_frame(team, [one["n_items"] for one in about])
+    mean = team.total("item_sum")[0] / n_items
+    variance = team.total("square_sum", mean)[0] / n_items
+    low, high = np.min([one["low"] for one in about], axis=0), np.max([one["high"] for one in about], axis=0)
+    return LinearFrame(scaler_of(mean, variance, low, high, exact=team.sources[0].items.dtype == "float64"))
+
+
+def _rbf_frame(team: Team, sizes: list[int]) -> RBFFrame:
+    rng = np.random.default_rng([team.plan.seed, 2**31])
+    landmarks = np.asarray(_drawn(team, sizes, N_LANDMARKS, rng), dtype=np.float64)
+    sample = _drawn(team, sizes, SAMPLE, rng)
+    plain = RBFFrame(landmarks, gamma_for(sample, landmarks, WIDTH))
+    mean = team.total("bump_sum", plain)[0] / sum(sizes)
+    centred = RBFFrame(landmarks, plain.gamma, mean)
+    size = float(np.sqrt(team.total("bump_square", centred)[0] / sum(sizes))) or 1.0
+    return RBFFrame(landmarks, plain.gamma, mean, size)
+
+
+def _drawn(team: Team, sizes: list[int], count: int, rng: np.random.Generator) -> Any:
+    """Items drawn from all shares without replacement (count, d)."""
+    n = sum(sizes)
+    chosen = np.sort(rng.choice(n, min(count, n), replace=False))
+    starts = np.cumsum([0, *sizes])
+    rows = [chosen[(chosen >= a) & (chosen < b)] - a for a, b in pairwise(starts)]
+    return np.concatenate(team.each("rows", rows))
+
+
+def _checked(model: CGHash) -> CGHash:
+    if not isinstance(model, CGHash):
+        raise InvalidInputError(f"model must be a CGHash, got {model!r}")
+    model = clone(model)
+    model._check_parameters()
+    if model.hash_function not in FAMILIES:
+        raise InvalidInputError(
+            f"hash_function must be one of {list(FAMILIES)} on a cluster, got {model.hash_function!r}"
+        )
+    if not getattr(loss_of(model.loss), "smooth", True):
+        raise InvalidInputError(f"loss must be smooth on a cluster, such as 'squared_hinge', got {model.loss!r}")
+    return model
+
+
+def _sources(dataset: Dataset, near: Dataset | None, far: Dataset | None) -> list[Source]:
+    if (near is None) != (far is None):
+        raise InvalidInputError("near and far must be given together: a triplet needs both")
+    if near is None or far is None:
+        return [Source(i, part) for i, part in enumerate(dataset.partitions)]
+    for name, other in (("near", near), ("far", far)):
+        shape = [(part.n_rows, part.n_features) for part in other.partitions]
+        if shape != [(part.n_rows, part.n_features) for part in dataset.partitions]:
+            raise InvalidInputError(
+                f"{name} must have partitions of the same sizes as dataset, {dataset!r}, got {other!r}"
+            )
+    together = zip(dataset.partitions, near.partitions, far.partitions, strict=True)
+    return [Source(i, *parts) for i, parts in enumerate(together)]
+
+
+def _fingerprint(model: CGHash, sources: list[Source]) -> str:
+    """What makes two fits the same: partitions in their order, and the parameters that change the outcome."""
+    parts = [part for source in sources for part in (source.items, source.near, source.far) if part is not None]
+    words = [repr(sorted(model._deciding().items())), *(f"{part.fingerprint} {part.n_rows}" for part in parts)]
+    return digest([np.frombuffer(word.encode(), np.uint8) for word in words])

@@ -1,0 +1,110 @@
+"""What all partitions must agree on before hyperplanes are searched: how items become features.
+
+Functions of both families are hyperplanes, (coef, intercept) over what the frame makes of an item: so they travel, and
+landmarks do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...learning.families.base import Bits, rows_in_blocks
+from ...learning.families.features import Features, Scaler, standardized
+from ...learning.families.linear import LinearFunctions, projected_bits
+from ...learning.families.passes import Direction
+from ...learning.families.projection import ProjectionPricing
+from ...learning.families.rbf import RBFFunctions, bumps, pricing_over_bumps
+
+Floats = NDArray[np.float64]
+
+
+class Planes(NamedTuple):
+    """Hyperplanes over what a frame makes of items."""
+
+    coef: Floats  # (m, d)
+    intercept: Floats  # (m,)
+
+    def joined(self, other: Planes) -> Planes:
+        return Planes(*(np.concatenate(both) for both in zip(self, other, strict=True)))
+
+    def bits(self, matrix: NDArray[Any], n_threads: int) -> Bits:
+        """The bits (n, m), to the last one as the functions' own."""
+        return projected_bits(matrix, self.coef, self.intercept, n_threads)
+
+
+class Prepared(NamedTuple):
+    """Items as a frame sees them."""
+
+    matrix: NDArray[Any]  # that planes are over
+    features: Features  # that the search is over
+
+
+class Frame(Protocol):
+    """Items to features, directions over features to planes, and planes to hash functions."""
+
+    @property
+    def n_features(self) -> int: ...
+    def prepared(self, X: NDArray[Any], n_threads: int) -> Prepared: ...
+    def plane(self, direction: Direction) -> Planes: ...
+    def functions(self, planes: Planes) -> LinearFunctions | RBFFunctions: ...
+    def pricing(self, refined: bool) -> ProjectionPricing: ...
+
+
+@dataclass(frozen=True)
+class LinearFrame:
+    """Features are standardised items."""
+
+    scaler: Scaler
+
+    @property
+    def n_features(self) -> int:
+        return len(self.scaler.mean)
+
+    def prepared(self, X: NDArray[Any], n_threads: int) -> Prepared:
+        return Prepared(X, standardized(X, self.scaler, n_threads))
+
+    def plane(self, direction: Direction) -> Planes:
+        coef, intercept = self.scaler.to_input(*direction)
+        return Planes(coef[None, :], np.array([intercept]))
+
+    def functions(self, planes: Planes) -> LinearFunctions:
+        return LinearFunctions(*planes)
+
+    def pricing(self, refined: bool) -> ProjectionPricing:
+        return ProjectionPricing(refined)
+
+
+@dataclass(frozen=True)
+class RBFFrame:
+    """Features are bumps around landmarks, of length one on average."""
+
+    landmarks: Floats  # (m, d)
+    gamma: float
+    mean: Floats | float = 0.0  # (m,) of the bumps over all items
+    size: float = 1.0
+
+    @property
+    def n_features(self) -> int:
+        return len(self.landmarks)
+
+    def bumps(self, X: NDArray[Any]) -> NDArray[np.float32]:
+        """(n, m), before they are divided by their size."""
+        blocks = [bumps(X[rows], self.landmarks, self.gamma, self.mean) for rows in rows_in_blocks(len(X))]
+        return np.concatenate([np.zeros((0, len(self.landmarks)), np.float32), *blocks])
+
+    def prepared(self, X: NDArray[Any], n_threads: int) -> Prepared:
+        matrix = self.bumps(X)
+        return Prepared(matrix, Features(matrix / np.float32(self.size), n_threads=n_threads))
+
+    def plane(self, direction: Direction) -> Planes:
+        return Planes(direction[0][None, :] / self.size, np.array([direction[1]]))
+
+    def functions(self, planes: Planes) -> RBFFunctions:
+        return RBFFunctions(*planes, self.landmarks, np.array([self.gamma]), np.asarray(self.mean))
+
+    def pricing(self, refined: bool) -> ProjectionPricing:
+        return pricing_over_bumps(refined)

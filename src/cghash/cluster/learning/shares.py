@@ -1,0 +1,240 @@
+"""What a worker holds of a fit: the items of a partition, their triplets and their columns, and sums over them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...exceptions import NothingToLearnError
+from ...hasher import CGHash
+from ...learning.columns import Columns
+from ...learning.families.passes import Direction, LocalPasses
+from ...learning.losses import loss_of
+from ...learning.pricing import SignedPairs
+from ...learning.triplets import TripletSet, from_rows
+from ..partitions import Partition
+from .frames import Frame, Planes, Prepared, RBFFrame
+from .totals import Sums
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a share's items come from; with `near` and `far`, row i of the three is a triplet of the user's own."""
+
+    number: int
+    items: Partition
+    near: Partition | None = None
+    far: Partition | None = None
+
+    def read(self) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Items (n, d) and labels; of three partitions, the anchors, then the near ones, then the far ones."""
+        first = self.items.read()
+        if self.near is None or self.far is None:
+            return first.X, first.y
+        return np.concatenate([first.X, self.near.read().X, self.far.read().X]), None
+
+    def own_triplets(self) -> TripletSet | None:
+        if self.near is None:
+            return None
+        t = np.arange(self.items.n_rows)
+        return from_rows(np.stack([t, t + len(t), t + 2 * len(t)], axis=1), 3 * len(t)) if len(t) else None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What decides a share besides its items."""
+
+    run: str  # tells fits apart
+    model: CGHash  # not fitted: its parameters
+    seed: int
+    in_memory: bool  # else items are read anew for each sum
+
+
+@dataclass(frozen=True)
+class History:
+    """All that happened to the shares so far, so that a lost one can be made again."""
+
+    frame: Frame | None = None
+    n_triplets: int = 0  # of all shares together
+    planes: Planes | None = None
+    weights: Floats | None = None  # at which slopes were taken last
+
+
+class Share:
+    """One partition of a fit; every method named in `sums.py` answers with sums over its items or triplets."""
+
+    def __init__(self, source: Source, plan: Plan, n_threads: int) -> None:
+        self.source, self.plan, self.n_threads = source, plan, n_threads
+        self.step = 0  # how many of the calls that change a share it has seen
+        self.frame: Frame | None = None
+        X, y = source.read()
+        self.n_items = len(X)
+        self.triplets = self._compared(X, y)
+        self._items = X if plan.in_memory else None
+        self._prepared: Prepared | None = None
+        self._passes: LocalPasses | None = None
+
+    def restore(self, history: History) -> None:
+        """Go through what happened before."""
+        if history.frame is not None:
+            self.begin(history.frame, history.n_triplets)
+        if history.planes is not None:
+            self.append(history.planes)
+        if history.weights is not None:
+            self.slopes(history.weights)
+
+    # before the first column
+
+    def about(self) -> dict[str, Any]:
+        """Counts, and the extremes of each feature (d,)."""
+        X, t = self.items(), self.triplets
+        return {
+            "n_items": self.n_items,
+            "n_triplets": 0 if t is None else t.n_triplets,
+            "n_slots": 0 if t is None else t.n_slots,
+            "low": X.min(axis=0).astype(np.float64) if len(X) else np.full(X.shape[1], np.inf),
+            "high": X.max(axis=0).astype(np.float64) if len(X) else np.full(X.shape[1], -np.inf),
+        }
+
+    def item_sum(self) -> Sums:
+        return (self.items().sum(axis=0, dtype=np.float64),)
+
+    def square_sum(self, mean: Floats) -> Sums:
+        """Σ (x − mean)² (d,)."""
+        X = self.items()
+        blocks = (X[first : first + 8192] for first in range(0, len(X), 8192))
+        return (sum((np.sum((block - mean) ** 2, axis=0) for block in blocks), np.zeros(X.shape[1])),)
+
+    def rows(self, numbers: list[NDArray[np.int64]]) -> NDArray[Any]:
+        """Some items, by the rows that each share is asked for."""
+        return self.items()[numbers[self.source.number]]
+
+    def bump_sum(self, frame: RBFFrame) -> Sums:
+        """Σ of the bumps (m,)."""
+        return (frame.bumps(self.items()).sum(axis=0, dtype=np.float64),)
+
+    def bump_square(self, frame: RBFFrame) -> Sums:
+        """Σ of the squared bumps of all landmarks."""
+        return (float(np.sum(frame.bumps(self.items()) ** 2, dtype=np.float64)),)
+
+    # what changes a share
+
+    def begin(self, frame: Frame, n_triplets: int) -> Sums:
+        """The features are known, and what one triplet of `n_triplets` weighs."""
+        self.frame = frame
+        if self.plan.in_memory:
+            self._prepared, self._items = frame.prepared(self.items(), self.n_threads), None
+        if self.triplets is None:
+            return ()
+        t = self.triplets
+        weights = t.weights * (t.n_triplets / n_triplets)  # so that the weights of all shares sum to 1
+        t = TripletSet(t.anchors, t.near, t.near_ptr, t.far, t.far_ptr, weights, t.n_items)
+        model = self.plan.model
+        self.columns = Columns(t, loss_of(model.loss), self.n_threads, min(model.n_bits, 256))
+        self.pairs = SignedPairs(*t.slots(), t.n_items, self.n_threads)
+        return ()
+
+    def append(self, planes: Planes) -> Sums:
+        if self.triplets is not None:
+            for column in planes.bits(self.prepared().matrix, self.n_threads).T:
+                self.columns.append(column)
+        return ()
+
+    def slopes(self, w: Floats) -> Sums:
+        """F(w), the slopes' adjoint (m,), Σ|s|, live items; the pricing problem is then the one at w."""
+        if self.triplets is None:
+            return 0.0, np.zeros(len(w)), 0.0, 0
+        self._passes = None
+        value, q = self.columns.slopes(w)
+        self.pairs.set_slopes(q, 0.0)
+        return value, self.columns.adjoint(q), self.pairs.scale, self.pairs.n_live
+
+    # the master problem
+
+    def evaluate(self, w: Floats) -> Sums:
+        return (0.0, np.zeros(len(w))) if self.triplets is None else self.columns.evaluate(w)
+
+    def counts(self, w: Floats) -> Sums:
+        return (0.0, 0) if self.triplets is None else self.columns.counts(w)
+
+    def dual_value(self, w: Floats, scale: float) -> Sums:
+        return (0.0 if self.triplets is None else self.columns.dual_value(w, scale),)
+
+    # the pricing problem
+
+    def candidates(self, planes: Planes) -> Sums:
+        """The true gain of each plane (m,), and two numbers (m, 2) that tell its bits, and their complements."""
+        bits = planes.bits(self.prepared().matrix, self.n_threads)
+        gains = np.array([0.0 if self.triplets is None else self.pairs.gain(column) for column in bits.T])
+        number = str(self.source.number).encode()
+        known = [[_told(number, column), _told(number, ~column)] for column in bits.T]
+        return gains, np.array(known, dtype=object)
+
+    def draw_gains(self, V: NDArray[np.float32], b: NDArray[np.float32]) -> Sums:
+        passes = self.passes()
+        return (np.zeros(V.shape[1]) if passes is None else passes.draw_gains(V, b).astype(np.float64),)
+
+    def relaxed(self, direction: Direction) -> Sums:
+        passes = self.passes()
+        return (0.0, np.zeros(len(direction[0]) + 1)) if passes is None else passes.relaxed(direction)
+
+    def pull(self, direction: Direction, shift: float, signed: bool) -> Sums:
+        passes = self.passes()
+        return (
+            (np.zeros(len(direction[0])), 0.0, 0.0) if passes is None else tuple(passes.pull(direction, shift, signed))
+        )
+
+    def sign_gain(self, direction: Direction) -> Sums:
+        passes = self.passes()
+        return (0.0 if passes is None else passes.sign_gain(direction),)
+
+    def moments(self, V: NDArray[np.float32]) -> Sums:
+        passes = self.passes()
+        return (0.0, np.zeros(V.shape[1]), np.zeros(V.shape[1])) if passes is None else tuple(passes.moments(V))
+
+    def cut_gains(self, V: NDArray[np.float32], cuts: Floats) -> Sums:
+        passes = self.passes()
+        return (np.zeros(cuts.shape) if passes is None else passes.cut_gains(V, cuts),)
+
+    def gram(self) -> Sums:
+        return (self.prepared().features.gram(),)
+
+    # items and features, which stay where memory allows
+
+    def items(self) -> NDArray[Any]:
+        return self.source.read()[0] if self._items is None else self._items
+
+    def prepared(self) -> Prepared:
+        assert self.frame is not None
+        return self.frame.prepared(self.items(), self.n_threads) if self._prepared is None else self._prepared
+
+    def passes(self) -> LocalPasses | None:
+        """Over the live items of the last slopes; None where there are none."""
+        if self.triplets is None or not self.pairs.n_live:
+            return None
+        if self._passes is not None:
+            return self._passes
+        made = LocalPasses(self.prepared().features, self.pairs)
+        self._passes = made if self.plan.in_memory else None
+        return made
+
+    def _compared(self, X: NDArray[Any], y: NDArray[Any] | None) -> TripletSet | None:
+        """The triplets among these items; None where there are too few items or classes to compare."""
+        if self.source.near is not None:
+            return self.source.own_triplets()
+        seed = np.random.default_rng([self.plan.seed, 2**31 + 2, self.source.number]).integers(2**31 - 1)
+        try:
+            return self.plan.model._triplets(X, y, None, None, int(seed))
+        except NothingToLearnError:
+            return None
+
+
+def _told(number: bytes, bits: NDArray[np.bool_]) -> int:
+    """A number that tells the bits of a share; such numbers are added up."""
+    return int.from_bytes(hashlib.blake2b(number + b" " + np.packbits(bits).tobytes(), digest_size=16).digest())

@@ -1,0 +1,145 @@
+"""Algorithm 1's view of triplets that lie in shares on many workers: only v, w and sums travel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...learning.families.base import Family, Functions, Priced
+from ...learning.families.passes import Direction, Moments, Pull
+from ...learning.losses import Loss
+from .frames import Frame, Planes
+from .team import Team
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """The slopes at some weights, which stay with the shares; their adjoint."""
+
+    w: Floats
+    adjoint: Floats
+    scale: float
+    n_live: int
+
+
+@dataclass(frozen=True)
+class Told:
+    """The bits of a plane, which stay with the shares, told apart by a key."""
+
+    plane: Planes
+    key: bytes
+
+
+class PartedColumns:
+    """`ColumnSums` over shares."""
+
+    def __init__(self, team: Team, loss: Loss, n_triplets: int, n_slots: int) -> None:
+        self.team, self.loss = team, loss
+        self.n_triplets, self.n_slots = n_triplets, n_slots
+        self.n_columns = self.n_evaluations = 0
+
+    def append(self, bits: Told) -> None:
+        before = self.team.history.planes
+        planes = bits.plane if before is None else before.joined(bits.plane)
+        self.team.change(replace(self.team.history, planes=planes, weights=None), "append", bits.plane)
+        self.n_columns += 1
+
+    def key(self, bits: Told) -> bytes:
+        return bits.key
+
+    def evaluate(self, w: Floats) -> tuple[float, Floats]:
+        self.n_evaluations += 1
+        value, gradient = self.team.total("evaluate", w)
+        return value, gradient
+
+    def slopes(self, w: Floats) -> tuple[float, Slopes]:
+        value, adjoint, scale, n_live = self.team.change(replace(self.team.history, weights=w), "slopes", w)
+        return value, Slopes(w, adjoint, scale, n_live)
+
+    def adjoint(self, slopes: Slopes) -> Floats:
+        return slopes.adjoint
+
+    def counts(self, w: Floats) -> tuple[float, int]:
+        share, live = self.team.total("counts", w)
+        return min(share, 1.0), live
+
+    def dual_value(self, w: Floats, scale: float) -> float:
+        return float(self.team.total("dual_value", w, scale)[0])
+
+
+class PartedPairs:
+    """`PricedPairs` over shares, and the `Passes` that a search makes over their live items."""
+
+    def __init__(self, team: Team, columns: PartedColumns, n_items: int, n_features: int) -> None:
+        self.team, self.columns = team, columns
+        self.n_items, self.n_features = n_items, n_features
+        self.scale, self.n_live, self.n_bytes = 0.0, 0, 0
+
+    def set_slopes(self, slopes: Slopes, duplet: float) -> None:
+        """The shares know them: a new column begins."""
+        self.team.rebalance()
+        if self.team.history.weights is not slopes.w:
+            _, slopes = self.columns.slopes(slopes.w)
+        self.scale, self.n_live = slopes.scale, slopes.n_live
+        self.n_bytes = 4 * self.n_live * self.n_features
+
+    def draw_gains(self, V: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[Any]:
+        return self.team.total("draw_gains", V, b)[0]  # type: ignore[no-any-return]
+
+    def relaxed(self, direction: Direction) -> tuple[float, Floats]:
+        value, gradient = self.team.total("relaxed", direction)
+        return value, gradient
+
+    def pull(self, direction: Direction, shift: float, signed: bool) -> Pull:
+        return Pull(*self.team.total("pull", direction, shift, signed))
+
+    def sign_gain(self, direction: Direction) -> float:
+        return float(self.team.total("sign_gain", direction)[0])
+
+    def moments(self, V: NDArray[np.float32]) -> Moments:
+        return Moments(*self.team.total("moments", V))
+
+    def cut_gains(self, V: NDArray[np.float32], cuts: Floats) -> Floats:
+        return self.team.total("cut_gains", V, cuts)[0]  # type: ignore[no-any-return]
+
+    def gram(self) -> Floats:
+        return self.team.total("gram")[0]  # type: ignore[no-any-return]
+
+
+class PartedFamily(Family):
+    """Functions over a frame, searched by sums over shares."""
+
+    def __init__(self, team: Team, frame: Frame, refined: bool) -> None:
+        self.team, self.frame = team, frame
+        self.pricing = frame.pricing(refined)
+
+    def prepare(self, X: Any, rng: np.random.Generator, n_threads: int) -> None:
+        """The frame was made already, from all shares."""
+
+    def price(self, pairs: Any, rng: np.random.Generator, taken: Functions | None) -> Priced:
+        directions, evaluations, n_bytes = self.pricing.search(pairs, rng)
+        planes = [self.frame.plane(direction) for direction in directions]
+        gains, told = self._told(planes)
+        order = np.argsort(-gains, kind="stable").tolist()
+        return Priced(
+            [self.frame.functions(planes[i]) for i in order],
+            [told[i] for i in order],
+            [float(gains[i]) for i in order],
+            n_evaluations=evaluations,
+            bytes_read=n_bytes,
+        )
+
+    def training_bits(self, function: Any) -> Any:
+        return self._told([Planes(function.coef, function.intercept)])[1][0]
+
+    def _told(self, planes: list[Planes]) -> tuple[Floats, list[Any]]:
+        """The true gains of planes, and their bits."""
+        together = Planes(*(np.concatenate(parts) for parts in zip(*planes, strict=True)))
+        gains, numbers = self.team.total("candidates", together)
+        keys = [(min(pair) % 2**128).to_bytes(16) for pair in numbers.tolist()]
+        return gains, [Told(plane, key) for plane, key in zip(planes, keys, strict=True)]

@@ -1,0 +1,220 @@
+"""Who holds which share of a fit, and what they answer together; a share that is lost is made again elsewhere.
+
+A fit makes thousands of short calls, so each worker has a seat, an actor of Dask's: it is called directly, a few
+milliseconds sooner than a task that the scheduler must place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...exceptions import ClusterError
+from ..clients import address_of, faults
+from .shares import History, Plan, Share, Source
+from .totals import Node, Sums, added_up, leaves, total
+
+_SECONDS = 60.0  # to wait for a worker where there is none
+_ROUNDS = 20  # in which every share must have answered
+
+
+@dataclass(frozen=True)
+class Call:
+    """A method of shares, and which of them it is for."""
+
+    step: int  # that a share must have come to
+    method: str
+    arguments: tuple[Any, ...]
+    changes: bool  # whether it takes a share to the next step
+    summed: bool
+    n_shares: int
+    numbers: tuple[int, ...] = ()
+    lost: tuple[Source, ...] = ()  # shares to be made first, by what happened before
+    history: History | None = None
+
+
+@dataclass
+class Answer:
+    """What one seat found."""
+
+    missing: list[int] = field(default_factory=list)
+    values: dict[int, Any] = field(default_factory=dict)  # of each share, where sums were not asked for
+    sums: dict[Node, Sums] = field(default_factory=dict)
+
+
+class Seat:
+    """The shares that one worker holds."""
+
+    def __init__(self, plan: Plan) -> None:
+        from distributed import get_worker
+        from threadpoolctl import ThreadpoolController
+
+        self.plan, self.n_threads = plan, get_worker().state.nthreads
+        self.blas = ThreadpoolController()  # looks for libraries, which is slow: once
+        self.shares: dict[int, Share] = {}
+
+    def perform(self, call: Call) -> Answer:
+        """Call a method of some shares."""
+        answer = Answer()
+        with self.blas.limit(limits=1, user_api="blas"):
+            for source in call.lost:
+                assert call.history is not None
+                share = self.shares[source.number] = Share(source, self.plan, self.n_threads)
+                share.restore(call.history)
+                share.step = call.step
+            for number in call.numbers:
+                found = self.shares.get(number)
+                if found is None or found.step != call.step:
+                    answer.missing.append(number)
+                    continue
+                answer.values[number] = getattr(found, call.method)(*call.arguments)
+                found.step += call.changes
+        if call.summed:
+            answer.sums, answer.values = added_up(leaves(answer.values), call.n_shares), {}
+        return answer
+
+    def forget(self, numbers: list[int]) -> None:
+        for number in numbers:
+            self.shares.pop(number, None)
+
+
+class Team:
+    """The workers of a fit. `total` and `each` call a method of every share; `change` one that changes it."""
+
+    def __init__(self, client: Any, plan: Plan, sources: list[Source]) -> None:
+        self.client, self.plan, self.sources = client, plan, sources
+        self.history, self.step = History(), 0
+        self._seats: dict[str, tuple[Any, Any]] = {}  # by worker: the actor, and what keeps it alive
+        self._gone: set[str] = set()  # workers that did not answer
+        self._holder: dict[int, str] = {}
+        self._share_out()
+
+    def total(self, method: str, *arguments: Any) -> Sums:
+        """Sums over all shares."""
+        return self._summed(self._ask(method, arguments, summed=True))
+
+    def each(self, method: str, *arguments: Any) -> list[Any]:
+        """What each share answers, in their order."""
+        values: dict[int, Any] = {}
+        for answer in self._ask(method, arguments, summed=False):
+            values |= answer.values
+        return [values[number] for number in range(len(self.sources))]
+
+    def change(self, history: History, method: str, *arguments: Any) -> Sums:
+        """Call a method that leads to `history`."""
+        answers = self._ask(method, arguments, summed=True, changes=True)
+        self.history, self.step = history, self.step + 1
+        return self._summed(answers)
+
+    def rebalance(self) -> None:
+        """Hand shares from workers that hold too many to workers that hold too few, such as new ones."""
+        before = dict(self._holder)
+        self._share_out()
+        for worker, (seat, _) in self._seats.items():
+            moved = [number for number, where in before.items() if where == worker != self._holder[number]]
+            if moved:
+                seat.forget(moved)
+
+    def dismiss(self) -> None:
+        """Free what the workers hold."""
+        self._seats.clear()
+
+    def _summed(self, answers: list[Answer]) -> Sums:
+        known: dict[Node, Sums] = {}
+        for answer in answers:
+            known |= answer.sums
+        return total(known, len(self.sources))
+
+    def _ask(self, method: str, arguments: tuple[Any, ...], summed: bool, changes: bool = False) -> list[Answer]:
+        call = Call(self.step, method, arguments, changes, summed, len(self.sources))
+        answers, waiting, lost = [], list(range(len(self.sources))), False
+        for _ in range(_ROUNDS):
+            new, waiting = self._round(call, waiting, lost)
+            answers += new
+            if not waiting:
+                return answers
+            self._share_out()
+            lost = True
+        raise ClusterError(f"the workers of {address_of(self.client)} lost the same shares of the fit again and again")
+
+    def _round(self, call: Call, waiting: list[int], lost: bool) -> tuple[list[Answer], list[int]]:
+        """Ask the holders of some shares, making them first where they are lost; also who is still waited for."""
+        asked = []
+        for worker in sorted({self._holder[number] for number in waiting}):
+            numbers = tuple(number for number in waiting if self._holder[number] == worker)
+            one = replace(call, numbers=numbers)
+            if lost:
+                one = replace(one, lost=tuple(self.sources[n] for n in numbers), history=self.history)
+            asked.append((worker, numbers, self._call(worker, one)))
+        answers, missing = [], []
+        for worker, numbers, future in asked:
+            try:
+                answers.append(future.result())
+                missing += answers[-1].missing
+            except (OSError, RuntimeError) as error:
+                if not _lost_worker(error):
+                    raise
+                self._gone.add(worker)
+                self._seats.pop(worker, None)
+                missing += numbers
+        return answers, sorted(missing)
+
+    def _call(self, worker: str, call: Call) -> Any:
+        try:
+            return self._seat(worker).perform(call)
+        except RuntimeError as error:
+            if not _lost_worker(error):
+                raise
+            return _Lost(error)
+
+    def _seat(self, worker: str) -> Any:
+        if worker not in self._seats:
+            with faults(self.client), self.client.as_current():
+                kept = self.client.submit(Seat, self.plan, actor=True, workers=[worker], pure=False)
+                self._seats[worker] = kept.result(), kept
+        return self._seats[worker][0]
+
+    def _share_out(self) -> None:
+        """Give every share to a worker that lives, consecutive ones to one, as many to each as to any other."""
+        workers, n = self._living(), len(self.sources)
+        most = -(-n // len(workers))
+        if len(self._holder) < n:  # the first time
+            self._holder = {number: workers[number // most] for number in range(n)}
+            return
+        held = Counter(worker for worker in self._holder.values() if worker in workers)
+        for number, worker in self._holder.items():
+            if worker in workers and held[worker] <= most:
+                continue
+            least = min(workers, key=lambda one: (held[one], one))
+            held[worker] -= 1
+            held[least] += 1
+            self._holder[number] = least
+
+    def _living(self) -> list[str]:
+        """The workers, those that did not answer left out."""
+        with faults(self.client):
+            try:
+                self.client.wait_for_workers(1, timeout=_SECONDS)
+                living = sorted(set(self.client.nthreads()) - self._gone)
+                if not living:  # the scheduler has not noticed yet
+                    self.client.wait_for_workers(len(self._gone) + 1, timeout=_SECONDS)
+                    living = sorted(set(self.client.nthreads()) - self._gone)
+            except TimeoutError as error:
+                raise ClusterError(f"the scheduler at {address_of(self.client)} has no workers") from error
+        return living
+
+
+class _Lost:
+    """A call that could not be made."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def result(self) -> Any:
+        raise self.error
+
+
+def _lost_worker(error: Exception) -> bool:
+    """Whether an actor's call failed because its worker is gone; its own errors are the user's to see."""
+    return (isinstance(error, OSError) and "Actor" in str(error)) or "Worker holding Actor was lost" in str(error)
