@@ -125,7 +125,7 @@ class Dataset:
     def read(self) -> Block:
         """All items, in this process: for what fits into memory."""
         blocks = [part.read() for part in self.partitions]
-        y = np.concatenate([block.y for block in blocks]) if self.has_labels else None
+        y = np.concatenate([block.y for block in blocks if block.y is not None]) if self.has_labels else None
         return Block(np.concatenate([block.ids for block in blocks]), np.concatenate([block.X for block in blocks]), y)
 
     def __repr__(self) -> str:

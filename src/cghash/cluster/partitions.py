@@ -18,6 +18,8 @@ from ..reading.labels import written_labels
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
 
+_ROWS = 1 << 14  # that are decoded at a time
+
 
 class Block(NamedTuple):
     """Some items of a partition."""
@@ -60,31 +62,33 @@ class Partition(ABC):
 
     def read(self) -> Block:
         """All items of the partition."""
-        blocks = list(self.read_batches(max(1, self.n_rows)))
-        if len(blocks) == 1:
-            return blocks[0]
-        parts = [self._nothing(), *blocks]
-        ids, X = (np.concatenate([block[i] for block in parts]) for i in (0, 1))
+        X, ids = np.empty((self.n_rows, self.n_features), self.dtype), np.empty(self.n_rows, np.int64)
+        labels: list[Array] = []
+        first = 0
+        for block in self.read_batches(_ROWS):  # in pieces: decoding takes several times the memory of what it decodes
+            here = slice(first, first + len(block.ids))
+            X[here], ids[here], first = block.X, block.ids, here.stop
+            if block.y is not None:
+                labels.append(block.y)
         if not self.has_labels:
             return Block(ids, X, None)
-        return Block(ids, X, np.concatenate([block.y for block in blocks or parts]))
+        return Block(ids, X, np.concatenate(labels or [np.zeros(0, np.int64)]))
 
     def read_batches(self, rows: int) -> Iterator[Block]:
         """The items, at most `rows` at a time, so that no more of them need be in memory."""
         first = self.first
         for piece in self._pieces(check_whole(rows, 1, "rows")):
-            yield self._checked(piece, first)
-            first += len(piece.X)
+            block = self._checked(piece, first)
+            first += len(block.ids)
+            if first > self.first + self.n_rows:
+                break
+            yield block
         if first != self.first + self.n_rows:
             raise InvalidInputError(f"{self.name} must hold {self.n_rows} rows, got {first - self.first}")
 
     @abstractmethod
     def _pieces(self, rows: int) -> Iterator[Piece]:
         """What the source holds, at most `rows` rows at a time."""
-
-    def _nothing(self) -> Block:
-        X = np.zeros((0, self.n_features), self.dtype)
-        return Block(np.zeros(0, np.int64), X, np.zeros(0, np.int64) if self.has_labels else None)
 
     def _checked(self, piece: Piece, first: int) -> Block:
         X = np.asarray(piece.X, dtype=self.dtype)
