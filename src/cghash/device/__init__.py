@@ -6,9 +6,10 @@
 | `blocks`   | `DeviceBlocks`: codes that stay on the device, with the face of `CodeBlocks`   |
 | `search`   | the nearest codes: a bound for all codes, exact distances for those that pass  |
 | `bounds`   | weights rounded down to few bits: distances that are never too large           |
-| `scans`    | passes over the codes: torch operations, or the kernels where there is a GPU   |
-| `kernels`  | the same passes in Triton                                                      |
-| `encoding` | items on the device to packed codes                                            |
+| `scans`    | passes over the codes in torch operations, for CPU tensors                     |
+| `kernels`  | the same passes in Triton, for a GPU; `launches` starts them                   |
+| `alone`    | all passes of a single query, recorded as one                                  |
+| `encoding` | items on the device to packed codes; `signs`: linear ones by a kernel          |
 | `streams`  | items from host memory or Parquet through the device, copies overlapped        |
 
 torch is imported when something is asked of a device, and Triton when that is a GPU.

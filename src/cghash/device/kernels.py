@@ -9,6 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+# Arguments of which no load's alignment depends are not specialised: a kernel is compiled once for all their values.
 FAR = tl.constexpr(1 << 62)  # no distance is so large
 
 
@@ -30,7 +31,7 @@ def _places(keep, count):
     return tl.atomic_add(count + tl.zeros_like(keep).to(tl.int32), 1, mask=keep, sem="relaxed")
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["end", "offset", "room"])
 def scan_one(
     words, stride, first, end, query, masks, most, allowed, offset, count, positions, room,
     W: tl.constexpr, PLANES: tl.constexpr, FILTERED: tl.constexpr, BLOCK: tl.constexpr,
@@ -40,6 +41,7 @@ def scan_one(
     Words are taken two by two, and a plane's two masked words added bit by bit with the carry of the plane before: one
     count a plane and one for the last carry, in place of two a plane.
     """
+    stride = stride.to(tl.int64)  # times a word it may pass 2³¹
     start = first + tl.program_id(0).to(tl.int64) * BLOCK
     lane = tl.arange(0, BLOCK)
     total = tl.zeros([BLOCK], dtype=tl.int32)
@@ -126,7 +128,7 @@ def _either(a, b):
     return a | b
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["end", "n_tiles", "offset", "room"])
 def scan_many(
     words, stride, first, end, queries, least_of_tile, n_tiles, allowed, offset, n_hits, hits, tiles, room,
     W: tl.constexpr, HALF: tl.constexpr, FILTERED: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -136,6 +138,7 @@ def scan_many(
     Σ_j m_j·[b_j ≠ q_j] = (Σ_j m_j − agreement) / 2, so a code is within a query's limit where they agree enough. Hits
     are looked for after the last tile only: threads need not wait for each other before.
     """
+    stride = stride.to(tl.int64)  # times a word it may pass 2³¹
     start = first + tl.program_id(0).to(tl.int64) * BLOCK
     signs = _signs(words + start, stride, W, HALF, BLOCK)
     flags = tl.zeros([BLOCK], dtype=tl.int32)
@@ -166,12 +169,13 @@ def _distance(words, stride, at, query, table, inside, W: tl.constexpr):
     return total
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_tiles", "n_queries", "room"])
 def collect_many(
     words, stride, hits, tiles, n_tiles, queries, n_queries, table, limits, count, positions, owners, distances, room,
     W: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """The queries (q, W) that the hits of `scan_many` are within the limits of, by their exact distance."""
+    stride = stride.to(tl.int64)  # times a word it may pass 2³¹
     at = tl.load(hits + tl.program_id(0))
     flags = tl.load(tiles + tl.program_id(0))
     for tile in range(n_tiles):
@@ -187,11 +191,12 @@ def collect_many(
             tl.store(distances + place, total, mask=fits)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def exact_distances(
     words, stride, positions, owners, queries, table, distances, n, W: tl.constexpr, BLOCK: tl.constexpr
 ):
     """Distances of the codes at positions to their owners, the queries (q, W)."""
+    stride = stride.to(tl.int64)  # times a word it may pass 2³¹
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = place < n
     at = tl.load(positions + place, mask=inside, other=0)
@@ -199,12 +204,13 @@ def exact_distances(
     tl.store(distances + place, _distance(words, stride, at, queries + owner * W, table, inside, W), mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def group_minima(
     words, stride, queries, table, is_allowed, minima, n,
     W: tl.constexpr, FILTERED: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The least distance in each group of consecutive codes, to each query: minima (q, n // GROUP)."""
+    stride = stride.to(tl.int64)  # times a word it may pass 2³¹
     lane = tl.arange(0, BLOCK)
     at = tl.program_id(0).to(tl.int64) * BLOCK + lane
     owner = tl.program_id(1)
@@ -217,7 +223,7 @@ def group_minima(
     tl.store(minima + owner.to(tl.int64) * (n // GROUP) + group, least)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "k", "scale"])
 def limit_of(minima, n, k, scale, limit, most, SIZE: tl.constexpr):
     """The k-th least of n minima, and the most that a bound may be: -1, so that none is, where there are not k."""
     at = tl.arange(0, SIZE)
@@ -229,12 +235,13 @@ def limit_of(minima, n, k, scale, limit, most, SIZE: tl.constexpr):
     tl.store(most, tl.where(least < FAR, tl.minimum(least // scale, 0x7FFFFFFF), -1))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["room", "offset", "near_room"])
 def exact_within(
     words, stride, positions, count, room, query, table, limit, offset, n_near, distances, near, near_room,
     W: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Of the positions that a scan kept, those within the limit by their exact distance."""
+    stride = stride.to(tl.int64)  # times a word it may pass 2³¹
     n = tl.minimum(tl.load(count), room)
     start = tl.program_id(0) * BLOCK
     if start < n:
@@ -249,7 +256,7 @@ def exact_within(
         tl.store(near + slot, offset + at, mask=fits)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "n_words"])
 def encode(
     items, stride, n, d, parts, intercept, codes, n_words, wrong,
     PARTS: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr, BITS: tl.constexpr,

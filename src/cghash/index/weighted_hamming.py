@@ -6,7 +6,6 @@ import math
 import os
 import time
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,6 +18,7 @@ from ..codes import check_weights, whole_weights
 from ..device.tensors import device_of, is_on_gpu, is_tensor
 from ..exceptions import InvalidInputError
 from .checks import LARGEST_ID, MOST_BITS, check_codes, check_different, check_ids, check_radius
+from .chosen import Chosen
 from .ids import IdTable
 from .locks import ReadWriteLock
 from .log import ADD, ADD_WITH_IDS, REMOVE, REWEIGHT, UNWEIGHT, UPDATE, Change, Log
@@ -29,31 +29,10 @@ Codes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_FEW = 64  # fewer than one position in so many: looked at one by one
 _LEAST_TO_PRUNE = 4096  # codes; below, a scan takes microseconds
 _MOST_MEMORY = 2**62
 _WITH_TABLES = 5.0  # times the codes' bytes: what codes and tables together may take
 _BUILD_SECONDS = 5e-7  # a code, to build the tables: what scans must have cost before they are built unasked
-
-
-@dataclass(slots=True)  # not frozen: made for every search
-class Chosen:
-    """Positions that a search may find: all, those with a bit, or, where they are few, listed."""
-
-    count: int
-    bits: NDArray[np.uint8] | None = None
-    positions: Ints | None = None
-
-    def __len__(self) -> int:
-        return self.count
-
-    @classmethod
-    def of_positions(cls, positions: Ints, n: int) -> Chosen:
-        if _FEW * len(positions) < n:
-            return cls(len(positions), positions=positions)
-        marks = np.zeros(n, dtype=bool)
-        marks[positions] = True
-        return cls(len(positions), np.packbits(marks, bitorder="little"))
 
 
 class WeightedHammingIndex:
