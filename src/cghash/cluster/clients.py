@@ -31,14 +31,14 @@ _MEMORY_IS_KEPT = {"MALLOC_TRIM_THRESHOLD_": 1 << 28, "MALLOC_MMAP_THRESHOLD_": 
 def connected(client: Any = None, *, n_workers: int | None = None) -> Iterator[Any]:
     """A client of Dask, for as long as it is needed.
 
+    Processes of this machine start a fresh Python, so a script that begins them must do its work under
+    ``if __name__ == "__main__":``, as with `multiprocessing`; notebooks and the command line need nothing.
+
     Parameters
     ----------
     client : a `distributed.Client`, which stays open; the address of a scheduler, such as tcp://10.0.0.1:8786; or None:
         processes of this machine, one thread each, which nothing beyond the loopback interface can reach
     n_workers : processes, where there is no cluster yet; default: one a core
-
-    The processes start a fresh Python, so a script that begins them must do its work under
-    `if __name__ == "__main__":`, as with `multiprocessing`; notebooks and the command line need nothing.
 
     Examples
     --------
