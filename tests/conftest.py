@@ -1,8 +1,13 @@
 """Settings and workspaces that all tests share."""
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
+import threading
+import time
 import warnings
 
 import pytest
@@ -152,3 +157,52 @@ def start_server(tmp_path_factory):
                 server.wait()
 
     return started
+
+
+@pytest.fixture(scope="session")
+def when():
+    """when(condition, then): does something in another thread once a condition holds; `done` tells whether it did."""
+
+    def later(condition, then, seconds=60):
+        def wait():
+            last = time.monotonic() + seconds
+            while time.monotonic() < last:
+                if condition():
+                    then()
+                    thread.done = True
+                    return
+                time.sleep(0.01)
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.done = False
+        thread.start()
+        return thread
+
+    return later
+
+
+@pytest.fixture
+def start_cluster(tmp_path):
+    """Starts a scheduler and a worker in processes of their own; gives the address and the scheduler."""
+    started = []
+
+    def process(*arguments):
+        command = [sys.executable, "-m", "dask", *arguments]
+        started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path))
+        return started[-1]
+
+    def start(number):
+        file = tmp_path / f"scheduler-{number}.json"
+        here = ("--scheduler-file", str(file), "--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
+        scheduler = process("scheduler", *here, "--port", "0")
+        last = time.monotonic() + 60
+        while not file.exists() and time.monotonic() < last:
+            time.sleep(0.05)
+        address = json.loads(file.read_text())["address"]
+        process("worker", address, "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--no-dashboard")
+        return address, scheduler
+
+    yield start
+    for one in started:
+        one.kill()
+        one.wait()

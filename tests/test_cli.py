@@ -197,11 +197,11 @@ def test_fit_from_each_kind_of_supervision(data, tmp_path, monkeypatch, supervis
     [((100.0, 4.2), "130.0 s (104.2 s of them before the first bit), wrote m"), ((0.1, 0.1), "130.0 s, wrote m")],
 )
 def test_fit_says_what_of_a_time_limit_went_before_the_first_bit(capsys, before, words):
-    from cghash.cli.fit import _summarize
+    from cghash.cli.fit import summarize
 
     about = {"status": "time_limit", "message": "1 bits; the time limit was reached", "seconds": 130.0}
     result = SimpleNamespace(**about, seconds_triplets=before[0], seconds_family=before[1])
-    _summarize(SimpleNamespace(result_=result), "m", quiet=False)
+    summarize(SimpleNamespace(result_=result), "m", quiet=False)
     told = capsys.readouterr().err
     assert "the time limit was reached" in told
     assert words in told

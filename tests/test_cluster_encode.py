@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import warnings
 
@@ -221,30 +220,12 @@ def slow_items(X, seconds, rows=100):
     return Dataset.from_dask(array)
 
 
-def when(condition, then, seconds=60):
-    """Does something in another thread, once; the thread, whose `done` tells whether it was done."""
-
-    def wait():
-        last = time.monotonic() + seconds
-        while time.monotonic() < last:
-            if condition():
-                then()
-                thread.done = True
-                return
-            time.sleep(0.01)
-
-    thread = threading.Thread(target=wait, daemon=True)
-    thread.done = False
-    thread.start()
-    return thread
-
-
 def pids(client):
     return list(client.run(os.getpid).values())
 
 
 @pytest.mark.slow
-def test_killed_workers_delay_the_codes_but_do_not_change_them(X, model, tmp_path):
+def test_killed_workers_delay_the_codes_but_do_not_change_them(X, model, tmp_path, when):
     folder = tmp_path / "codes"
     with connected(n_workers=2) as client:
         victims = pids(client)
@@ -266,35 +247,8 @@ def test_killed_workers_delay_the_codes_but_do_not_change_them(X, model, tmp_pat
     assert not list(folder.glob(".*"))
 
 
-@pytest.fixture
-def start_cluster(tmp_path):
-    """Starts a scheduler and a worker in processes of their own; gives the address and the scheduler."""
-    started = []
-
-    def process(*arguments):
-        command = [sys.executable, "-m", "dask", *arguments]
-        started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path))
-        return started[-1]
-
-    def start(number):
-        file = tmp_path / f"scheduler-{number}.json"
-        here = ("--scheduler-file", str(file), "--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
-        scheduler = process("scheduler", *here, "--port", "0")
-        last = time.monotonic() + 60
-        while not file.exists() and time.monotonic() < last:
-            time.sleep(0.05)
-        address = json.loads(file.read_text())["address"]
-        process("worker", address, "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--no-dashboard")
-        return address, scheduler
-
-    yield start
-    for one in started:
-        one.kill()
-        one.wait()
-
-
 @pytest.mark.slow
-def test_a_killed_scheduler_is_an_error_in_words_and_the_next_run_goes_on(X, model, tmp_path, start_cluster):
+def test_a_killed_scheduler_is_an_error_in_words_and_the_next_run_goes_on(X, model, tmp_path, start_cluster, when):
     folder, data = tmp_path / "codes", slow_items(X, 0.05)
     address, scheduler = start_cluster(1)
     killed = when(lambda: len(list(folder.glob("part-*"))) >= 5, scheduler.kill)
@@ -322,7 +276,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_a_killed_program_goes_on_where_it_was(items, model, X, tmp_path, client):
+def test_a_killed_program_goes_on_where_it_was(items, model, X, tmp_path, client, when):
     (tmp_path / "program.py").write_text(PROGRAM)
     model.save(tmp_path / "lsh.cghash")
     names = [str(tmp_path / name) for name in ("program.py", "items", "lsh.cghash", "codes")]

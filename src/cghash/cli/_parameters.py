@@ -28,12 +28,14 @@ def defaults() -> dict[str, Any]:
     return {argument.arg: ast.literal_eval(value) for argument, value in (*positional, *keywords) if value is not None}
 
 
-def parameter(name: str, *flags: str, words: str, when_none: str = "", **settings: Any) -> Callable[[F], F]:
+def parameter(
+    name: str, *flags: str, words: str, when_none: str = "", **settings: Any
+) -> tuple[str, Callable[[Any], Any]]:
     """An option for one parameter of the estimator; not given, it is None and the estimator's default holds."""
     value = defaults()[name]
     shown = when_none if value is None else str(value)
     told = f"{words}  [default: {shown}]" if shown else words
-    return click.option(*(flags or (f"--{name.replace('_', '-')}",)), name, help=told, **settings)
+    return name, click.option(*(flags or (f"--{name.replace('_', '-')}",)), name, help=told, **settings)
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:
@@ -43,12 +45,21 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
 
 def estimator_options(command: F) -> F:
     """Give a command an option for each parameter of CGHash but `verbose`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return estimator_options_without()(command)
 
 
-_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+def estimator_options_without(*names: str) -> Callable[[F], F]:
+    """As `estimator_options`, leaving out parameters that mean nothing to a command."""
+
+    def decorate(command: F) -> F:
+        for name, option in reversed(_OPTIONS):
+            command = command if name in names else option(command)
+        return command
+
+    return decorate
+
+
+_OPTIONS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     parameter("n_bits", "-b", "--n-bits", type=int, words="Bits to learn at most."),
     parameter(
         "loss",

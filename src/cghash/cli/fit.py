@@ -79,7 +79,7 @@ def fit(
 
         model.feature_names_in_ = np.array(given_items.names, dtype=object)
     model.save(output)
-    _summarize(model, output, quiet)
+    summarize(model, output, quiet)
     return INTERRUPTED if model.result_.status == "interrupted" else 0
 
 
@@ -104,7 +104,8 @@ def _supervision(
     return told
 
 
-def _summarize(model: CGHash, output: str, quiet: bool) -> None:
+def summarize(model: CGHash, output: str, quiet: bool) -> None:
+    """Say how a fit went and where its model is."""
     result = model.result_
     interrupted = result.status == "interrupted"
     size = f" ({Path(output).stat().st_size / 1024:.0f} KiB)" if Path(output).is_file() else ""

@@ -4,6 +4,7 @@
 |------------|---------------------------------------------------------------------------------|
 | `datasets` | `Dataset`: items in partitions, of Parquet files, Dask arrays or arrays         |
 | `clients`  | `connected`: a cluster that runs already, or processes of this machine          |
+| `fitting`  | `fit`: learn a model; `learning/` holds how                                     |
 | `encoding` | `encode`: the codes of a data set, in parts                                     |
 | `parts`    | `Encoded`: a folder of such parts                                               |
 | `sharding` | `ShardedIndex`: exact search of index files that workers map                    |
@@ -14,7 +15,8 @@ from __future__ import annotations
 from .clients import connected
 from .datasets import Dataset
 from .encoding import encode
+from .fitting import fit
 from .parts import Encoded
 from .sharding import ShardedIndex
 
-__all__ = ["Dataset", "Encoded", "ShardedIndex", "connected", "encode"]
+__all__ = ["Dataset", "Encoded", "ShardedIndex", "connected", "encode", "fit"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from itertools import pairwise
 from typing import Any
 
@@ -71,7 +70,7 @@ def fit(
     drawn = int(check_random_state(model.random_state).randint(2**31 - 1))
     seed = saved.seed(drawn, fixed=model.random_state is not None)
     with connected(client) as workers:
-        team = Team(workers, Plan(uuid.uuid4().hex, model, seed, in_memory), sources)
+        team = Team(workers, Plan(model, seed, in_memory), sources)
         try:
             _run(team, model, saved, _fingerprint(model, sources), began)
         finally:
@@ -93,9 +92,11 @@ def _run(team: Team, model: CGHash, saved: Checkpoint, fingerprint: str, began: 
     columns = PartedColumns(team, loss_of(model.loss), n_triplets, n_slots)
     pairs = PartedPairs(team, columns, n_items, frame.n_features)
     family = PartedFamily(team, frame, refined=model.method == "refined")
-    problem = Problem(None, columns.loss, regularizer_of(model.regularizer, model._resolved_c(), None), family)
+    first = team.sources[0]
+    C = model._resolved_c(unlabelled=first.near is None and not first.items.has_labels)
+    problem = Problem(None, columns.loss, regularizer_of(model.regularizer, C, None), family)
     prepared = time.perf_counter()
-    model.n_features_in_ = team.sources[0].items.n_features
+    model.n_features_in_ = first.items.n_features
     result = model._learn(problem, saved, lambda: fingerprint, team.plan.seed, began, sums=(columns, pairs))
     result.seconds_triplets, result.seconds_family = compared - began, prepared - compared
 

@@ -50,7 +50,6 @@ class Source:
 class Plan:
     """What decides a share besides its items."""
 
-    run: str  # tells fits apart
     model: CGHash  # not fitted: its parameters
     seed: int
     in_memory: bool  # else items are read anew for each sum

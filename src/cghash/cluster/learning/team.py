@@ -202,6 +202,10 @@ class Team:
                     living = sorted(set(self.client.nthreads()) - self._gone)
             except TimeoutError as error:
                 raise ClusterError(f"the scheduler at {address_of(self.client)} has no workers") from error
+            except OSError as error:
+                raise ClusterError(
+                    f"the scheduler at {address_of(self.client)} was lost; a fit with a checkpoint goes on from it"
+                ) from error
         return living
 
 
