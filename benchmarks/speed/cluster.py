@@ -5,7 +5,7 @@ Efficiency is the single process's time over the workers' time times their numbe
 processor time (`cpu_efficiency`, driver and scheduler counted) hardly depends on what else the machine does. Clusters
 are started, and models loaded, before the clock runs.
 
-    python benchmarks/speed/cluster.py [--works encode] [--items 1600000] [--features 128] [--rounds 5]
+    python benchmarks/speed/cluster.py [--works encode,fit] [--items 1600000] [--features 128] [--rounds 5]
 """
 
 from __future__ import annotations
@@ -26,12 +26,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from cghash.cluster import Dataset, connected, encode
+from cghash import CGHash
+from cghash.cluster import Dataset, connected, encode, fit
 from cghash.cluster.encoding import encode_part
+from cghash.cluster.fitting import _frame, _sources
+from cghash.cluster.learning.shares import History, Plan, Share
+from cghash.cluster.learning.team import Team
+from cghash.cluster.learning.totals import added_up, leaves
 from cghash.cluster.parts import MODEL
+from cghash.learning.triplets import TripletSet
 from cghash.peers import LSH
 from cghash.stores import origin_of
 from common import write
@@ -125,7 +132,96 @@ def measure_encode(options: argparse.Namespace, clients: dict[int, Any], folder:
     return [{"work": "encode", **about, **row} for row in found]
 
 
-WORKS = {"encode": measure_encode}
+def joined(shares: list[Share]) -> TripletSet:
+    """The triplets of all shares as one set over all items: what a single process learns from."""
+    sets = [share.triplets for share in shares if share.triplets is not None]
+    offsets = np.cumsum([0, *(share.n_items for share in shares)])
+    n = sum(t.n_triplets for t in sets)
+
+    def items(name: str) -> Any:
+        return np.concatenate([getattr(t, name) + offset for t, offset in zip(sets, offsets, strict=False)])
+
+    def pointers(name: str) -> Any:
+        return np.concatenate([[0], np.cumsum(np.concatenate([np.diff(getattr(t, name)) for t in sets]))])
+
+    weights = np.concatenate([t.weights * (t.n_triplets / n) for t in sets])
+    parts = items("anchors"), items("near"), pointers("near_ptr"), items("far"), pointers("far_ptr"), weights
+    return TripletSet(*parts, int(offsets[-1]))
+
+
+def measure_fit(options: argparse.Namespace, clients: dict[int, Any], folder: Path) -> list[dict[str, Any]]:
+    """A small and a large fit: an evaluation is a call to each worker, which pays where there is much to do."""
+    sizes = [int(size) for size in str(options.fit_items).split(",")]
+    return [row for n in sizes for row in measure_one_fit(n, options, clients, folder)]
+
+
+def measure_one_fit(n: int, options: argparse.Namespace, clients: dict[int, Any], folder: Path) -> list[dict[str, Any]]:
+    """The same triplets and steps, so the same codes: the single process has one thread, as each worker has."""
+    d = options.fit_features
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 10, n)
+    X = (rng.normal(size=(10, d))[y] * 0.35 + rng.normal(size=(n, d))).astype(np.float32)
+    np.save(folder / "items.npy", X)
+    data = Dataset.from_arrays(np.load(folder / "items.npy", mmap_mode="r"), y, rows=-(-n // options.fit_partitions))
+    model = CGHash(options.fit_bits, method="paper", sampling="classes", C=1e-3, n_jobs=1, random_state=0)
+    seed = int(np.random.RandomState(0).randint(2**31 - 1))
+    learned = {}
+
+    def single() -> None:
+        shares = [Share(source, Plan(model, seed, True), 1) for source in _sources(data, None, None)]
+        learned[0] = clone(model).fit(np.concatenate([s.items() for s in shares]), triplets=joined(shares))
+
+    def shared(client: Any) -> None:
+        learned[1] = fit(data, model, client)
+
+    found = in_rounds(single, shared, clients, options.fit_rounds)
+    assert np.array_equal(learned[0].encode(X), learned[1].encode(X)), "the codes differ"
+    records = learned[1].result_.columns
+    about = {"items": n, "features": d, "bits": options.fit_bits, "partitions": len(data.partitions)}
+    about |= {"pricing_evaluations": sum(one.evaluations_pricing for one in records)}
+    about |= {"master_evaluations": sum(one.evaluations_master for one in records)}
+    for row in found:
+        if row["workers"]:
+            row |= moved_by_a_call(clients[row["workers"]], data, model)
+    return [{"work": "fit", **about, **row} for row in found]
+
+
+def moved_by_a_call(client: Any, data: Dataset, model: CGHash) -> dict[str, Any]:
+    """Bytes of one evaluation of the pricing problem, as measured and as the cost model has them; its latency."""
+    sent: list[int] = []
+
+    class Counting(Team):
+        def _call(self, worker: str, call: Any) -> Any:
+            future = super()._call(worker, call)
+            sent.append(len(pickle.dumps(call)) + len(pickle.dumps(future.result())))
+            return future
+
+    team = Counting(client, Plan(model, 0, True), _sources(data, None, None))
+    about = team.each("about")
+    d, n = data.n_features, sum(one["n_triplets"] for one in about)
+    frame = _frame(team, model, about, len(data))
+    team.change(History(frame, n), "begin", frame, n)
+    team.change(History(frame, n, None, np.zeros(0)), "slopes", np.zeros(0))
+    sent.clear()
+    team.total("relaxed", (np.zeros(d), 0.0))
+    moved = sum(sent)
+    sums = len(added_up(leaves({i: () for i, w in team._holder.items() if w == team._holder[0]}), len(about)))
+    began = time.perf_counter()
+    for _ in range(50):
+        Team.total(team, "counts", np.zeros(0))
+    latency = (time.perf_counter() - began) / 50
+    team.dismiss()
+    model_bytes = evaluation_bytes(d, len(set(team._holder.values())), sums)
+    return {"bytes_an_evaluation": moved, "bytes_by_the_model": model_bytes, "latency_ms": round(1e3 * latency, 2)}
+
+
+def evaluation_bytes(d: int, workers: int, sums: int) -> int:
+    """v and b out to each worker, and the gain with its gradient back for each sum that it could not add up."""
+    return workers * (8 * (d + 1) + sums * 8 * (d + 2) + OVERHEAD)
+
+
+OVERHEAD = 600  # bytes of a call and its answer beside their numbers
+WORKS = {"encode": measure_encode, "fit": measure_fit}
 
 
 def main() -> None:
@@ -137,6 +233,11 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--rows", type=int, default=16_384, help="items that a worker holds at a time")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--fit-items", default="24000,192000", help="one or more sizes")
+    parser.add_argument("--fit-features", type=int, default=512)
+    parser.add_argument("--fit-bits", type=int, default=8)
+    parser.add_argument("--fit-partitions", type=int, default=8)
+    parser.add_argument("--fit-rounds", type=int, default=3)
     parser.add_argument("--output", default="cluster")
     options = parser.parse_args()
     found: list[dict[str, Any]] = []
