@@ -6,6 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import Any, Self
 
@@ -19,11 +20,13 @@ from . import _validation as check
 from ._kernels import n_threads
 from ._progress import FitProgress
 from .checkpoints import Checkpoint, fingerprint_of
+from .device.tensors import in_host_memory, is_tensor
 from .estimator import MOST_BITS, CodeEstimator
 from .exceptions import FewerBitsWarning, InvalidInputError
 from .learning import supervision
 from .learning.column_generation import ColumnGeneration, Problem, State
 from .learning.columns import Columns, ColumnSums
+from .learning.device import start
 from .learning.families import Family, family_of
 from .learning.losses import LOSSES, loss_of
 from .learning.pricing import PricedPairs
@@ -134,13 +137,14 @@ class CGHash(CodeEstimator):
         triplets: Any = None,
         triplet_weights: Any = None,
         duplets: Any = None,
+        device: Any = None,
         on_bit: Callable[[int, ColumnRecord], None] | None = None,
     ) -> Self:
         """Learn hash functions and weights.
 
         Parameters
         ----------
-        X : (n, d) items; dense, or CSR for linear functions
+        X : (n, d) items; dense, or CSR for linear functions; from a tensor on a GPU they are learned there
         y : (n,) labels or (n, L) multi-label indicator matrix, optional
             Without y and triplets, an item's Euclidean neighbours are its relevant items.
         triplets : (t, 3) int row numbers, or TripletSet, optional
@@ -148,31 +152,39 @@ class CGHash(CodeEstimator):
         triplet_weights : (t,) non-negative, optional
         duplets : (k, 2) int row numbers, optional
             Pairs that should get near codes.
+        device : {"cuda", "cuda:0", …, "cpu"} or torch.device, default=None
+            Learn on this device, with torch: linear and RBF functions of dense items under a built-in smooth loss.
+            None is the CPU's own kernels, unless X is a tensor on a GPU.
         on_bit : callable, optional
             Is called after each bit with the number of bits so far and the record of the last; a KeyboardInterrupt
             that it raises ends the fit there, with the bits so far.
         """
         began = time.perf_counter()
         self._check_parameters()
-        X = self._validated(X, reset=True)
+        where = start.device_for(X, device)
+        X = self._validated(X, reset=True) if where is None else self._checked_for_device(X)
         check.check_size(X)
-        saved = Checkpoint(self.checkpoint)
-        drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
-        seed = saved.seed(drawn, fixed=self.random_state is not None)
-        pairs = None if duplets is None else check.check_rows(duplets, 2, X.shape[0], "duplets", "two items")
-        comparisons = self._triplets(X, y, triplets, triplet_weights, seed)
-        problem = self._problem(comparisons, pairs, unlabelled=y is None and triplets is None)
-        compared = time.perf_counter()
-        problem.family.prepare(X, np.random.default_rng([seed, 2**31]), n_threads(self.n_jobs))
-        prepared = time.perf_counter()
-        result = self._learn(
-            problem,
-            saved,
-            lambda: fingerprint_of(X, comparisons, problem.regularizer.duplets, self._deciding()),
-            seed,
-            began,
-            on_bit,
-        )
+        with nullcontext() if where is None else self._room(X, triplets, where):
+            saved = Checkpoint(self.checkpoint)
+            drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
+            seed = saved.seed(drawn, fixed=self.random_state is not None)
+            pairs = None if duplets is None else check.check_rows(duplets, 2, X.shape[0], "duplets", "two items")
+            items = X if where is None else start.put(X, where)
+            comparisons = self._triplets(items, y, triplets, triplet_weights, seed)
+            problem = self._problem(comparisons, pairs, unlabelled=y is None and triplets is None)
+            problem = problem if where is None else start.on_device(problem)
+            compared = time.perf_counter()
+            problem.family.prepare(items, np.random.default_rng([seed, 2**31]), n_threads(self.n_jobs))
+            prepared = time.perf_counter()
+            result = self._learn(
+                problem,
+                saved,
+                lambda: fingerprint_of(in_host_memory(X), comparisons, problem.regularizer.duplets, self._deciding()),
+                seed,
+                began,
+                on_bit,
+                None if where is None else start.sums_on(where, problem, self.n_bits),
+            )
         result.seconds_triplets, result.seconds_family = compared - began, prepared - compared
         return self
 
@@ -293,6 +305,23 @@ class CGHash(CodeEstimator):
             ensure_min_samples=least,
         )
 
+    def _checked_for_device(self, X: Any) -> Any:
+        """Items to be learned on a device: a tensor is checked where it lies."""
+        start.check_runs_on_device(self._family(), loss_of(self.loss))
+        if not is_tensor(X):
+            return self._validated(X, reset=True)
+        X = start.checked_tensor(X)
+        self.n_features_in_ = int(X.shape[1])
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return X
+
+    def _room(self, X: Any, triplets: Any, where: Any) -> AbstractContextManager[None]:
+        """A device's memory for a fit."""
+        lists = (1 if self.sampling in ("neighbors", "classes") else 2) * X.shape[0] * self.n_neighbors
+        n_slots = 2 * (lists if triplets is None else getattr(triplets, "n_slots", len(triplets)))
+        return start.memory_of(X, self._family(), n_slots, self.n_bits, where)
+
     def _triplets(self, X: Any, y: Any, triplets: Any, weights: Any, seed: int) -> TripletSet:
         if triplets is not None:
             if y is not None:
@@ -307,7 +336,7 @@ class CGHash(CodeEstimator):
         how = (sampling, self.n_neighbors, rng, n_threads(self.n_jobs))
         if y is None:
             return supervision.from_neighbors(X, *how)
-        relevance = supervision.relevance_of(y)
+        relevance = supervision.relevance_of(in_host_memory(y))
         if relevance.shape[0] != X.shape[0]:
             raise InvalidInputError(f"y must have one entry for each of {X.shape[0]} items, got {relevance.shape[0]}")
         return supervision.from_labels(X, relevance, *how)

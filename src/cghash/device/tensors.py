@@ -32,6 +32,11 @@ def is_on_gpu(values: Any) -> bool:
     return is_tensor(values) and values.device.type == "cuda"
 
 
+def in_host_memory(values: Any) -> Any:
+    """The numbers of a tensor as an array; all else as it is."""
+    return values.detach().cpu().numpy() if is_tensor(values) else values
+
+
 def device_of(device: Any) -> Any:
     """The torch device that is meant: "cuda", "cuda:1", "cpu" (torch on CPU tensors) or a torch.device.
 

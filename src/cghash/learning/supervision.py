@@ -8,8 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..device.tensors import is_tensor
 from ..exceptions import InvalidInputError, NothingToLearnError
-from .neighbors import nearest
+from . import neighbors
 from .triplets import TripletSet, from_lists, join
 
 Ints = NDArray[np.int64]
@@ -30,7 +31,7 @@ def from_labels(
     n = X.shape[0]
     sets = []
     if sampling in ("neighbors", "mixed"):
-        near, far = nearest(X, relevance, n_neighbors, n_neighbors, n_threads)
+        near, far = _nearest(X, relevance, n_neighbors, n_neighbors, n_threads)
         sets.append(from_lists(near, far, n))
     if sampling in ("classes", "mixed"):
         near, far = draw(relevance, n_neighbors, rng)
@@ -47,7 +48,7 @@ def from_neighbors(X: Any, sampling: str, n_neighbors: int, rng: np.random.Gener
     if n < 3:
         raise NothingToLearnError(f"X must have at least 3 items to compare, got {n}")
     k = min(n_neighbors, (n - 1) // 2)
-    near, _ = nearest(X, None, 2 * k, 0, n_threads)
+    near, _ = _nearest(X, None, 2 * k, 0, n_threads)
     near, next_ones = near[:, :k], near[:, k:]
     sets = []
     if sampling in ("neighbors", "mixed"):
@@ -56,6 +57,15 @@ def from_neighbors(X: Any, sampling: str, n_neighbors: int, rng: np.random.Gener
         taken = np.sort(np.concatenate([np.arange(n)[:, None], near], axis=1), axis=1)
         sets.append(from_lists(near, _skip(draw_distinct(rng, n, n - k - 1, k), taken), n))
     return join(sets)
+
+
+def _nearest(X: Any, relevance: Any, n_near: int, n_far: int, n_threads: int) -> tuple[Ints, Ints]:
+    """The neighbour graph, where the items are: a tensor's on its device."""
+    if is_tensor(X):
+        from .device.neighbors import nearest
+
+        return nearest(X, relevance, n_near, n_far, n_threads)
+    return neighbors.nearest(X, relevance, n_near, n_far, n_threads)
 
 
 def check_learnable(relevance: Any) -> None:
