@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import cluster_tables
 import lab_tables
 import page_tables
 import quality_tables
@@ -118,6 +119,9 @@ TABLES: dict[str, tuple[str, Callable[[Any], str], str]] = {
     "paper": ("paper", paper, "python benchmarks/quality/paper.py"),
     "expansion": ("expansion", store_tables.expansion, "python benchmarks/quality/expansion.py"),
     "stores": ("stores", store_tables.stores, "python benchmarks/speed/stores.py"),
+    "cluster": ("cluster", cluster_tables.cluster, "python benchmarks/speed/cluster.py"),
+    "scaling": ("cluster", cluster_tables.scaling, "python benchmarks/speed/cluster.py"),
+    "scaling_encoding": ("cluster", cluster_tables.encoding, "python benchmarks/speed/cluster.py"),
     "curator": ("curator", page_tables.curator, "python benchmarks/quality/curator.py"),
     "serve": ("serve", page_tables.serve, "python benchmarks/speed/serve.py"),
     "search": ("search", search_tables.at_once, SEARCH),

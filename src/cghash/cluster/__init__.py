@@ -4,6 +4,7 @@
 |------------|---------------------------------------------------------------------------------|
 | `datasets` | `Dataset`: items in partitions, of Parquet files, Dask arrays or arrays         |
 | `clients`  | `connected`: a cluster that runs already, or processes of this machine          |
+| `shuffling` | `shuffle`: items in random order, so that each partition is a fair sample       |
 | `fitting`  | `fit`: learn a model; `learning/` holds how                                     |
 | `encoding` | `encode`: the codes of a data set, in parts                                     |
 | `parts`    | `Encoded`: a folder of such parts                                               |
@@ -18,5 +19,6 @@ from .encoding import encode
 from .fitting import fit
 from .parts import Encoded
 from .sharding import ShardedIndex
+from .shuffling import shuffle
 
-__all__ = ["Dataset", "Encoded", "ShardedIndex", "connected", "encode", "fit"]
+__all__ = ["Dataset", "Encoded", "ShardedIndex", "connected", "encode", "fit", "shuffle"]

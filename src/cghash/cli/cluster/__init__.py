@@ -7,6 +7,7 @@ import click
 from .._group import CommandLine
 
 COMMANDS = {  # in the order of use
+    "shuffle": ("cghash.cli.cluster.shuffle:shuffle", "Put the items of Parquet files in random order."),
     "fit": ("cghash.cli.cluster.fit:fit", "Learn a model from Parquet files."),
     "encode": ("cghash.cli.cluster.encode:encode", "Turn Parquet files of vectors into Parquet files of codes."),
     "index": ("cghash.cli.cluster.index:index", "Make an index of such codes, in shards."),
@@ -24,6 +25,7 @@ def cluster(context: click.Context) -> None:
 
     \b
     Examples:
+      cghash cluster shuffle items/ --label-column kind -o mixed/
       cghash cluster fit items/ --label-column kind -o model.cghash
       cghash cluster encode model.cghash items/ -o codes/ --workers 4
       cghash cluster encode model.cghash /data/items -o /data/codes --scheduler tcp://10.0.0.1:8786
