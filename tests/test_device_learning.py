@@ -242,8 +242,9 @@ def test_whole_fits_on_real_data_are_as_good_as_those_of_the_host(device, name):
         for where in (None, device)
     ]
     ours, theirs = models
-    assert theirs.result_.objective == pytest.approx(ours.result_.objective, rel=0.01)
-    assert map_of(theirs, X, y, 2000) == pytest.approx(map_of(ours, X, y, 2000), rel=0.01)
+    # fits of other seeds, on the host alone, have a deviation of 1.4 % in the objective and 0.8 % in the map (usps)
+    assert theirs.result_.objective == pytest.approx(ours.result_.objective, rel=0.05)
+    assert map_of(theirs, X, y, 2000) == pytest.approx(map_of(ours, X, y, 2000), rel=0.03)
 
 
 @on_each

@@ -1,10 +1,12 @@
-"""Search and encoding on a GPU beside the CPU, beside torch written the obvious way, and beside reading memory once.
+"""Learning, encoding and search on a GPU beside the CPU, beside torch written the obvious way, and beside a floor.
 
-    python benchmarks/speed/gpu.py [--tasks single,batch,encode] [--codes 2^30] [--items 1e7] [--output gpu]
+    python benchmarks/speed/gpu.py [--tasks single,batch,encode,fit] [--codes 2^30] [--items 1e7] [--output gpu]
 
-Every answer is compared with that of the others first. The floor of a task is the larger of its bytes over the rate at
-which the device reads memory, and its operations over that of a large product of 8-bit numbers, both measured in the
-same run.
+`fit` learns 64 bits from MNIST (in the folder CGHASH_DATA) in the paper's settings, as gpu_fit.py says.
+
+Every answer of a search is compared with that of the others first. The floor of a task is the larger of its bytes over
+the rate at which the device reads memory, and its operations over that of a large product of 8-bit numbers, both
+measured in the same run.
 The obvious torch and the CPU index get fewer codes, items or queries where they would take minutes; their times are
 those of the part then, scaled up, and the row says what the part was.
 """
@@ -26,6 +28,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
+from gpu_fit import fit
 from timing import seconds_of
 
 from cghash import WeightedHammingIndex
@@ -210,7 +213,7 @@ def arguments() -> argparse.Namespace:
         return int(base) ** int(power) if power else int(float(text))
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", type=lambda text: text.split(","), default=["single", "batch", "encode"])
+    parser.add_argument("--tasks", type=lambda text: text.split(","), default=["single", "batch", "encode", "fit"])
     parser.add_argument("--codes", type=number, default=1 << 30)
     parser.add_argument("--items", type=number, default=10**7)
     parser.add_argument("--output", default="gpu", help="name in benchmarks/results")
@@ -232,6 +235,8 @@ def main() -> None:
         del codes
         torch.cuda.empty_cache()
     rows += [encode(options.items, found)] if "encode" in options.tasks else []
+    torch.cuda.empty_cache()
+    rows += [fit(found, gpu_ms, row)] if "fit" in options.tasks else []
     print(table(rows))
     path = RESULTS / f"{options.output}.json"
     command = " ".join(["python", *sys.argv])
