@@ -15,6 +15,9 @@ label_column_option = click.option(
 id_column_option = click.option(
     "--id-column", metavar="NAME", help="Column of ITEMS that holds the items' ids; not a feature."
 )
+device_option = click.option(
+    "--device", metavar="NAME", help="Work on a GPU: cuda, cuda:1, … Linear and RBF functions.  [default: the CPU]"
+)
 labels_option = click.option(
     "--labels", metavar="FILE", help="Labels, one an item: .npy, .csv, .txt or .parquet of one column."
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from ._data import Labelled, feature_names, load_model, say, say_ignored, truncated
-from ._options import id_column_option, label_column_option, output_path, quiet_option
+from ._options import device_option, id_column_option, label_column_option, output_path, quiet_option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,6 +43,7 @@ _FORMATS = {".npy": "npy", ".csv": "csv", ".hex": "hex", ".txt": "hex"}
 @click.option("-b", "--n-bits", type=int, help="Take only the first bits.  [default: all]")
 @id_column_option
 @label_column_option
+@device_option
 @quiet_option
 def encode(
     model: str,
@@ -53,6 +54,7 @@ def encode(
     n_bits: int | None,
     id_column: str | None,
     label_column: str | None,
+    device: str | None,
     quiet: bool,
 ) -> None:
     """Turn ITEMS into the binary codes of MODEL.
@@ -66,10 +68,15 @@ def encode(
       cghash encode model.cghash items.npy -o codes.npy
       cghash encode model.cghash items.csv --id-column name -o codes.csv
       cghash encode model.cghash items.npy --bits --n-bits 16 -o bits.npy
+      cghash encode model.cghash items.npy --device cuda -o codes.npy
       cghash encode model.cghash - < items.csv | sort | uniq -c
     """
     kind = kind or _FORMATS.get(Path(output).suffix.lower(), "hex")
     _check_output(output, kind, bits)
+    if device is not None:
+        from ..device.tensors import device_of
+
+        device_of(device)  # an error now, and not after some of the output
     hasher = load_model(model, ranks=False)
     if n_bits is not None:
         hasher = truncated(hasher, n_bits)
@@ -77,7 +84,8 @@ def encode(
     say_ignored(read, quiet)
     width = hasher.n_bits_ if bits else -(-hasher.n_bits_ // 8)
     with opened(output) as file:
-        _write(file, kind, code_blocks(hasher, read.X, bits, quiet), (len(read.X), width), bits, (id_column, read.ids))
+        blocks = code_blocks(hasher, read.X, bits, quiet, device)
+        _write(file, kind, blocks, (len(read.X), width), bits, (id_column, read.ids))
     to = "" if output == "-" else f", wrote {output}"
     say(f"{len(read.X)} codes of {hasher.n_bits_} bits{to}", quiet)
 
@@ -98,16 +106,23 @@ def opened(output: str) -> AbstractContextManager[BinaryIO]:
     return written_atomically(output)
 
 
-def code_blocks(model: CodeEstimator, X: Any, bits: bool, quiet: bool) -> Iterator[Codes]:
+def code_blocks(model: CodeEstimator, X: Any, bits: bool, quiet: bool, device: str | None = None) -> Iterator[Codes]:
     """Codes or bits of items, some rows at a time."""
     from rich.console import Console
     from rich.progress import track
 
-    starts = range(0, len(X), _ROWS)
+    from ..codes import unpack
+
+    step = _ROWS if device is None else 16 * _ROWS
+    starts = range(0, len(X), step)
     silent = quiet or len(starts) < 4 or not sys.stderr.isatty()
     for first in track(starts, "encoding", console=Console(stderr=True), disable=silent):
-        block = X[first : first + _ROWS]
-        yield model.transform(block) if bits else model.encode(block)
+        block = X[first : first + step]
+        if device is None:
+            yield model.transform(block) if bits else model.encode(block)
+        else:
+            codes = model.encode(block, device=device)
+            yield unpack(codes, model.n_bits_) if bits else codes
         _release(X)
 
 

@@ -10,6 +10,7 @@ import click
 from ._data import Labelled, check_standard_input, say, say_features, say_ignored
 from ._errors import INTERRUPTED
 from ._options import (
+    device_option,
     id_column_option,
     label_column_option,
     labels_option,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     "-o", "--output", required=True, metavar="MODEL", callback=model_path, help="Model file to write; replaced."
 )
 @estimator_options
+@device_option
 @quiet_option
 @click.option("-v", "--verbose", is_flag=True, help="Say a line for each bit, where there is no progress bar.")
 def fit(
@@ -45,6 +47,7 @@ def fit(
     duplets: str | None,
     id_column: str | None,
     output: str,
+    device: str | None,
     quiet: bool,
     verbose: bool,
     **parameters: Any,
@@ -61,6 +64,7 @@ def fit(
       cghash fit iris.csv --label-column species -b 16 -o iris.cghash
       cghash fit photos.parquet --id-column name --triplets answers.csv -o photos.cghash
       cghash fit big.npz --checkpoint big.ckpt --time-limit 3600 -o big.cghash
+      cghash fit items.npy --labels labels.npy --device cuda -o model.cghash
       cut -d, -f2- items.csv | cghash fit - --seed 0 -o model.cghash
     """
     if labels is not None and triplets is not None:
@@ -73,7 +77,7 @@ def fit(
 
     model = CGHash(**given(parameters), verbose=0 if quiet else 1 + verbose)
     supervision = _supervision(given_items, triplets, duplets, label_column, quiet)
-    model.fit(given_items.X, **supervision)
+    model.fit(given_items.X, device=device, **supervision)
     if given_items.names is not None:
         import numpy as np
 
