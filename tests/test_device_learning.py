@@ -268,6 +268,7 @@ def test_every_kind_of_comparison_is_learned_from(device):
     duplets = np.array([(i, j) for i, j in rng.integers(0, 150, (400, 2)) if y[i] == y[j] and i != j])
     for told in (
         {"triplets": rows, "triplet_weights": rng.random(len(rows))},
+        {"triplets": from_rows(rows, 150)},
         {"y": several},
         {"y": sp.csr_matrix(several)},
         {},
@@ -337,6 +338,8 @@ def test_wrong_items_are_refused():
     ):
         with pytest.raises(InvalidInputError, match=word):
             model.fit(X, [0, 1, 0, 1], device="cpu")
+    with pytest.raises(InvalidInputError, match="triplets must"):
+        model.fit(DIGITS[0], triplets=7, device="cpu")
     with pytest.raises(InvalidInputError, match="device must be"):
         model.fit(DIGITS[0], DIGITS[1], device="quantum")
 

@@ -318,8 +318,12 @@ class CGHash(CodeEstimator):
 
     def _room(self, X: Any, triplets: Any, where: Any) -> AbstractContextManager[None]:
         """A device's memory for a fit."""
-        lists = (1 if self.sampling in ("neighbors", "classes") else 2) * X.shape[0] * self.n_neighbors
-        n_slots = 2 * (lists if triplets is None else getattr(triplets, "n_slots", len(triplets)))
+        if isinstance(triplets, TripletSet):
+            n_slots = triplets.n_slots
+        elif triplets is not None:
+            n_slots = 2 * (np.size(triplets) // 3)
+        else:
+            n_slots = 2 * X.shape[0] * self.n_neighbors * (1 if self.sampling in ("neighbors", "classes") else 2)
         return start.memory_of(X, self._family(), n_slots, self.n_bits, where)
 
     def _triplets(self, X: Any, y: Any, triplets: Any, weights: Any, seed: int) -> TripletSet:
