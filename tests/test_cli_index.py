@@ -17,6 +17,7 @@ from cghash import CGHash, WeightedHammingIndex
 from cghash.cli import main
 from cghash.cli.index import COMMANDS
 from cghash.codes import pack
+from cghash.peers import LSH
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:300], y[:300]
@@ -338,6 +339,34 @@ def test_queries_that_cannot_be_are_said_in_one_line(data, tmp_path, monkeypatch
     model_of(data).truncate(4).save(tmp_path / "short")
     monkeypatch.chdir(tmp_path)
     assert words in refused("search", "i", "--queries", *args)
+
+
+@pytest.fixture
+def two_models(tmp_path):
+    """Two models that differ only in their hash functions, and an index of the first's codes."""
+    for seed in (1, 2):
+        LSH(16, random_state=seed).fit(X).save(tmp_path / f"l{seed}")
+    np.save(tmp_path / "x.npy", X)
+    run("index", "build", "--items", tmp_path / "x.npy", "--model", tmp_path / "l1", "-q", "-o", tmp_path / "i")
+    return tmp_path
+
+
+def test_a_model_that_did_not_make_the_codes_is_refused(two_models):
+    items, own, other = two_models / "x.npy", two_models / "l1", two_models / "l2"
+    run("search", two_models / "i", "--queries", items, "--model", own, "--format", "csv", "-q")
+    run("index", "add", two_models / "i", "--items", items, "--model", own, "-q")
+    words = refused("search", two_models / "i", "--queries", items, "--model", other)
+    assert "model must be the one whose codes" in words
+    assert "got one with other hash functions" in words
+    assert "other hash functions" in refused("index", "add", two_models / "i", "--items", items, "--model", other)
+    assert len(WeightedHammingIndex.load(two_models / "i")) == 2 * len(X)
+
+
+def test_codes_that_came_without_a_model_are_searched_with_any(two_models):
+    codes, i = two_models / "codes.npy", two_models / "plain"
+    np.save(codes, LSH.load(two_models / "l1").encode(X))
+    run("index", "build", codes, "-q", "-o", i)
+    run("search", i, "--queries", two_models / "x.npy", "--model", two_models / "l2", "--format", "csv", "-q")
 
 
 def test_only_an_index_is_searched(data):

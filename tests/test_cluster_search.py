@@ -126,6 +126,8 @@ def test_a_data_set_through_a_model_is_found_again(tmp_path, client):
         assert_same(index.search_items(model, X[:9], 4), model.build_index(X).search(model.encode(X[:9]), 4))
         with pytest.raises(InvalidInputError, match="other hash functions"):
             index.search_items(LSH(24, random_state=1).fit(X), X[:9], 4)
+        shard = WeightedHammingIndex.load(tmp_path / "index" / index.shards[0].file)
+        assert shard.functions == model.build_index(X).functions == index.origin.functions
     assert client.status == "running"  # it was handed in, so it stays
 
 

@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
 
 from cghash import CGHash, WeightedHammingIndex
 from cghash.codes import pack, unpack, weighted_hamming
 from cghash.exceptions import InvalidInputError
 from cghash.index import weighted_hamming as home
+from cghash.stores.origin import origin_of
 
 
 def random_codes(rng, n, n_bits, n_distinct=None):
@@ -176,6 +178,17 @@ def test_build_index_finds_what_the_model_says():
     model = CGHash(12, random_state=0).fit(X[:300], y[:300])
     index = model.build_index(X[:300], ids=np.arange(300)[::-1].copy())
     assert_same(index.search(model.encode(X[300:310]), 5), full_comparison(index, model.encode(X[300:310]), 5))
+
+
+def test_build_index_knows_the_hash_functions_of_a_model_of_arrays_only():
+    X, y = load_digits(return_X_y=True)
+    model = CGHash(4, random_state=0).fit(X[:100], y[:100])
+    first, second = model.build_index(X[:9]).functions, model.truncate(3).build_index(X[:9]).functions
+    assert model.build_index(X[9:20]).functions == first != second
+    classifiers = CGHash(2, hash_function=LogisticRegression(), random_state=0).fit(X[:100] / 16, y[:100])
+    assert classifiers.build_index(X[:9] / 16).functions is None
+    with pytest.raises(InvalidInputError, match="model must have hash functions that are arrays"):
+        origin_of(classifiers)
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda index: pickle.loads(pickle.dumps(index))])  # noqa: S301

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import resource
 import struct
 import subprocess
@@ -22,7 +23,7 @@ from hypothesis import strategies as st
 from cghash import WeightedHammingIndex, _kernels
 from cghash._kernels import twins
 from cghash.codes import pack
-from cghash.exceptions import FormatError
+from cghash.exceptions import FormatError, InvalidInputError
 from cghash.index import files
 from cghash.index.sections import PAGE, Section, SectionFile, _header, _read_header
 
@@ -103,6 +104,26 @@ def test_settings_are_kept(tmp_path):
     assert (loaded.n_bits, loaded.prune, loaded.max_memory, loaded.n_jobs) == (9, False, 12345, 2)
 
 
+def test_what_is_known_of_the_hash_functions_goes_along_and_refuses_others(tmp_path):
+    rng, own, other = np.random.default_rng(0), "a1" * 32, "b2" * 32
+    index = an_index(rng, functions=own)
+    index.save(tmp_path / "i")
+    with WeightedHammingIndex.load(tmp_path / "i", writable=True) as held:
+        held.add(random_codes(rng, 2, 20))
+        held.compact()
+    for loaded in (WeightedHammingIndex.load(tmp_path / "i"), pickle.loads(pickle.dumps(index))):  # noqa: S301
+        loaded.check_model(own)
+        loaded.check_model(None)
+        with pytest.raises(
+            InvalidInputError, match=r"\(functions a1a1a1a1a1a1…\), got one with other .*\(b2b2b2b2b2b2…"
+        ):
+            loaded.check_model(other)
+    WeightedHammingIndex(20).check_model(other)  # nothing is known of its codes
+    for wrong in ("", "a1", 3, "A1" * 32):
+        with pytest.raises(InvalidInputError, match="functions must be a SHA-256"):
+            WeightedHammingIndex(20, functions=wrong)
+
+
 def test_ids_and_marks_are_stored_only_where_there_are_some(tmp_path):
     index = an_index(np.random.default_rng(0), ids=False, removed=False, weighted=False)
     index.save(tmp_path / "i")
@@ -121,6 +142,7 @@ def test_files_of_version_1_still_load(name):
         distances, ids = index.search(np.array(told["queries"], dtype=np.uint8), 5)
         assert (distances.tolist(), ids.tolist()) == (told["distances"], told["found"])
         assert index._ids.next_id == told["next_id"]
+        assert index.functions is None
     WeightedHammingIndex.verify(FIXTURES / f"index-v1-{name}.cghash")
 
 
@@ -430,6 +452,8 @@ def with_about(content, **changes):
         ({"tables_version": "1"}, "tables_version must be"),
         ({"tables": "none"}, "missing 1 required"),
         ({"more": 1}, "unexpected keyword"),
+        ({"functions": 3}, "functions must be a SHA-256"),
+        ({"functions": "x"}, "functions must be a SHA-256"),
     ],
 )
 def test_facts_that_do_not_fit_each_other_are_refused(saved, tmp_path, changes, match, mapped):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -24,6 +25,7 @@ from cghash.reading import read_triplets
 from cghash.workspace import Workspace, create_workspace
 from cghash.workspace.exchange import export_workspace, import_files, write_triplets
 from cghash.workspace.records import Answer
+from cghash.workspace.versions import Versions
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:120], y[:120]
@@ -238,6 +240,16 @@ def test_an_imported_model_is_used_only_when_it_is_asked_for(workspace, tmp_path
     assert import_files(workspace, [tmp_path / "lsh.cghash"]).versions == [1]
     assert workspace.records.current is None
     assert workspace.records.version(1).method == "LSH"
+
+
+def test_a_version_whose_index_is_of_another_model_is_refused(workspace, tmp_path):
+    for seed in (0, 1):
+        LSH(8, random_state=seed).fit(X).save(tmp_path / f"{seed}.cghash")
+        import_files(workspace, [tmp_path / f"{seed}.cghash"])
+    assert Versions(workspace).at(1).bits == 8
+    shutil.copy(workspace.index_path(2), workspace.index_path(1))
+    with pytest.raises(InvalidInputError, match="other hash functions"):
+        Versions(workspace).at(1)
 
 
 def test_models_that_do_not_fit_are_refused(workspace, tmp_path):

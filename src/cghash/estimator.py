@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from abc import abstractmethod
 from typing import Any, Self
@@ -13,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .codes import pack, unpack, weighted_hamming
 from .device.tensors import is_on_gpu
+from .exceptions import InvalidInputError
 from .index import WeightedHammingIndex
+from .storage import checksum
 
 MOST_BITS = 65536
 
@@ -67,7 +70,7 @@ class CodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         options : as for `WeightedHammingIndex`
         """
         check_is_fitted(self)
-        options = {"n_jobs": getattr(self, "n_jobs", None)} | options
+        options = {"n_jobs": getattr(self, "n_jobs", None), "functions": functions_of(self)} | options
         index = WeightedHammingIndex(self.n_bits_, self.weights_, **options)
         index.add(self.encode(X), ids)
         return index
@@ -80,3 +83,24 @@ class CodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     @abstractmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model that `save` wrote."""
+
+
+def functions_of(model: Any) -> str | None:
+    """SHA-256 over the hash functions of a fitted estimator; None where they are not arrays, so that no file has them.
+
+    Examples
+    --------
+    >>> from cghash.peers import LSH
+    >>> first, second = (LSH(8, random_state=seed).fit([[0.0], [1.0]]) for seed in (0, 1))
+    >>> functions_of(first) == functions_of(second)
+    False
+    """
+    if hasattr(model, "functions_"):
+        try:
+            return checksum(model.functions_.family, model.functions_.arrays())
+        except InvalidInputError:  # any classifier's own
+            return None
+    from .peers.files import learned
+
+    arrays, plain = learned(model)
+    return checksum(json.dumps([type(model).__name__, plain], sort_keys=True), arrays)

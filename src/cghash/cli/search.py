@@ -17,6 +17,7 @@ from ._tables import show_table
 
 if TYPE_CHECKING:
     from ..cluster import ShardedIndex
+    from ..estimator import CodeEstimator
     from ..index import WeightedHammingIndex
     from ..reading import Items
 
@@ -83,9 +84,11 @@ def search(index: str, n_jobs: int | None, **asked: Any) -> None:
       cghash encode model.cghash new.csv --format npy | cghash search items.index --queries - --format jsonl
     """
     question = Question(**asked)
+    from ..estimator import functions_of
     from ..index import WeightedHammingIndex
 
-    question.put_to(WeightedHammingIndex.load(index, n_jobs=n_jobs))
+    held = WeightedHammingIndex.load(index, n_jobs=n_jobs)
+    question.put_to(held, lambda model: held.check_model(functions_of(model)))
 
 
 @dataclass
@@ -109,9 +112,12 @@ class Question:
                 f"a table is for people: end {self.output!r} in .csv, .jsonl or .npy, or give --format"
             )
 
-    def put_to(self, index: Index) -> None:
-        """Search, and write the answers."""
-        read, blocks = _codes(index, self.queries, self.model, self.id_column, self.quiet)
+    def put_to(self, index: Index, check: Callable[[CodeEstimator], None]) -> None:
+        """Search, and write the answers; `check` refuses a model that did not make the codes."""
+        hasher = None if self.model is None else model_of_bits(self.model, index.n_bits)
+        if hasher is not None:
+            check(hasher)
+        read, blocks = _codes(index, self.queries, hasher, self.id_column, self.quiet)
         answers = _answers(index, blocks, self.neighbors, read.ids)
         assert self.kind is not None
         if self.kind == "table":
@@ -123,12 +129,11 @@ class Question:
 
 
 def _codes(
-    index: Index, queries: str, model: str | None, id_column: str | None, quiet: bool
+    index: Index, queries: str, hasher: CodeEstimator | None, id_column: str | None, quiet: bool
 ) -> tuple[Items, Iterable[Any]]:
     """Queries as they are when they are codes, else through the model."""
     import numpy as np
 
-    hasher = None if model is None else model_of_bits(model, index.n_bits)
     names = None if hasher is None else feature_names(hasher)
     read = Labelled(queries, None, None, id_column).read(names)
     say_ignored(read, quiet)

@@ -37,7 +37,8 @@ def build_shard(folder: str, parts: Sequence[Part], origin: Origin, out: str, na
     """Make the index of some parts of codes, unless it is there: what is there is whole."""
     path = Path(out) / name
     if not path.exists():
-        index = WeightedHammingIndex(origin.n_bits, origin.weights, n_jobs=_threads())
+        functions = origin.functions or None
+        index = WeightedHammingIndex(origin.n_bits, origin.weights, n_jobs=_threads(), functions=functions)
         for part in parts:
             index.add(*part.read(Path(folder), origin))
         index.prepare()

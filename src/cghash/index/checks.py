@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -68,3 +69,10 @@ def check_radius(radius: Any) -> float:
         return float(radius)
     except OverflowError:
         return math.inf
+
+
+def check_functions(functions: Any) -> str:
+    """A SHA-256 in hexadecimal."""
+    if not isinstance(functions, str) or not re.fullmatch("[0-9a-f]{64}", functions):
+        raise InvalidInputError(f"functions must be a SHA-256, 64 hexadecimal digits, or None, got {functions!r}")
+    return functions

@@ -48,6 +48,7 @@ class About:
     parent: str | None  # uuid of the file that this one took the place of: its log is folded in
     tables: dict[str, list[int]]  # shapes
     tables_version: int
+    functions: str | None = None  # SHA-256 over the hash functions; earlier files have none
 
     @property
     def n_bytes(self) -> int:
@@ -83,6 +84,7 @@ def write_index(index: WeightedHammingIndex, path: Path, parent: str | None, kee
         parent=parent,
         tables={name: list(array.shape) for name, array in tables.items()},
         tables_version=TABLES_VERSION,
+        functions=index.functions,
     )
     contents = [_text(about), Content("codes", DTYPES["codes"], _pieces(index._blocks, positions))]
     arrays = {"weights": index.weights, "ids": ids.explicit, "removed": ids.removed}
@@ -131,7 +133,7 @@ def read_index(
             file.check(name)
     try:
         weights = file.array("weights") if about.weighted else None
-        how = {"n_jobs": n_jobs, "device": device}
+        how = {"n_jobs": n_jobs, "device": device, "functions": about.functions}
         index = cls(about.n_bits, weights, prune=about.prune, max_memory=about.max_memory, **how)
         index._blocks.attach(file.array("codes"), about.n)
         index._ids = _id_table(file, about)

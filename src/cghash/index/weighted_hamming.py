@@ -17,7 +17,7 @@ from .._validation import check_jobs, check_whole
 from ..codes import check_weights, whole_weights
 from ..device.tensors import device_of, is_on_gpu, is_tensor
 from ..exceptions import InvalidInputError
-from .checks import LARGEST_ID, MOST_BITS, check_codes, check_different, check_ids, check_radius
+from .checks import LARGEST_ID, MOST_BITS, check_codes, check_different, check_functions, check_ids, check_radius
 from .chosen import Chosen
 from .ids import IdTable
 from .locks import ReadWriteLock
@@ -57,6 +57,9 @@ class WeightedHammingIndex:
         Keep the codes in a GPU's memory and search there, with the same answers; "cpu" runs the same code on CPU
         tensors. None is the CPU's own kernels, until the first codes are a tensor on a GPU. Needs torch, and builds
         no tables.
+    functions : str, default=None
+        SHA-256 over the hash functions that make the codes (`build_index` gives it); goes into files, so that a model
+        with others is refused. None is not known.
 
     Examples
     --------
@@ -76,12 +79,14 @@ class WeightedHammingIndex:
         max_memory: int | None = None,
         n_jobs: int | None = None,
         device: Any = None,
+        functions: str | None = None,
     ) -> None:
         if check_whole(n_bits, 1, "n_bits") > MOST_BITS:
             raise InvalidInputError(f"n_bits must be at most {MOST_BITS}, got {n_bits}")
         self.n_bits = int(n_bits)
         self.prune = bool(prune)
         self.max_memory = None if max_memory is None else min(check_whole(max_memory, 0, "max_memory"), _MOST_MEMORY)
+        self.functions = None if functions is None else check_functions(functions)
         self.n_jobs = n_jobs
         self._lock = ReadWriteLock()
         self.device: str | None = None if device is None else str(device_of(device))
@@ -144,6 +149,7 @@ class WeightedHammingIndex:
         with self._lock.reading:
             positions, ids = self._ids.kept()
             options = {"prune": self.prune, "max_memory": self.max_memory, "n_jobs": self.n_jobs, "device": self.device}
+            options |= {"functions": self.functions}
             codes = self._blocks.get(positions)
             return {"options": options, "n_bits": self.n_bits, "weights": self._weights, "codes": codes, "ids": ids}
 
@@ -151,6 +157,15 @@ class WeightedHammingIndex:
         self.__init__(state["n_bits"], state["weights"], **state["options"])  # type: ignore[misc]
         self._blocks.append(state["codes"])
         self._ids = state["ids"]
+
+    def check_model(self, functions: str | None) -> None:
+        """Refuse a model whose hash functions, by their SHA-256, are not those of the codes; None is not known."""
+        if functions is None or self.functions is None or functions == self.functions:
+            return
+        raise InvalidInputError(
+            f"model must be the one whose codes {self.file.get('path', 'the index')} holds (functions "
+            f"{self.functions[:12]}…), got one with other hash functions ({functions[:12]}…)"
+        )
 
     # Changes
 

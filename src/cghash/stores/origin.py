@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..codes import check_weights, whole_weights
-from ..estimator import MOST_BITS, CodeEstimator
+from ..estimator import MOST_BITS, CodeEstimator, functions_of
 from ..exceptions import FormatError, InvalidInputError
-from ..storage import checksum
 
 FORMAT, VERSION = "cghash-codes", 1
 UNKNOWN = ""  # functions of codes that no model is known of
@@ -142,13 +141,7 @@ def origin_of(model: Any) -> Origin:
         raise InvalidInputError(f"model must rank by Hamming distance, got {type(model).__name__}, which does not")
     if not hasattr(model, "n_bits_"):
         raise InvalidInputError(f"model must be fitted, got {model!r}, which is not")
-    return Origin(model.weights_, _functions_of(model))
-
-
-def _functions_of(model: Any) -> str:
-    if hasattr(model, "functions_"):
-        return checksum(model.functions_.family, model.functions_.arrays())
-    from ..peers.files import learned
-
-    arrays, plain = learned(model)
-    return checksum(json.dumps([type(model).__name__, plain], sort_keys=True), arrays)
+    functions = functions_of(model)
+    if functions is None:
+        raise InvalidInputError(f"model must have hash functions that are arrays, got {model!r}, which has classifiers")
+    return Origin(model.weights_, functions)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .._validation import check_whole
 from ..codes import unpack
-from ..estimator import CodeEstimator
+from ..estimator import CodeEstimator, functions_of
 from ..exceptions import InvalidInputError
 from ..index import WeightedHammingIndex
 from ..models import load
@@ -79,7 +79,7 @@ def coded_by(model: CodeEstimator, vectors: Any, n_jobs: int | None = None) -> C
     expected, got = vectors.shape[1], model.n_features_in_
     if got != expected:
         raise InvalidInputError(f"the model must take items of {expected} features, as this workspace has, got {got}")
-    index = WeightedHammingIndex(model.n_bits_, model.weights_, n_jobs=n_jobs)
+    index = WeightedHammingIndex(model.n_bits_, model.weights_, n_jobs=n_jobs, functions=functions_of(model))
     codes = np.concatenate([model.encode(np.asarray(vectors[part])) for part in _parts(len(vectors), expected)])
     index.add(codes)
     return CodeSearch(model, codes, index)
@@ -210,6 +210,7 @@ class Versions:
         self.workspace.records.version(version)
         model = load(self.workspace.model_path(version))
         index = WeightedHammingIndex.load(self.workspace.index_path(version), n_jobs=self.n_jobs)
+        index.check_model(functions_of(model))
         codes = index.reconstruct(np.arange(len(index)))
         return CodeSearch(model, codes, index)
 

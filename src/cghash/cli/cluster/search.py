@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from .._codes import model_of_bits
 from .._options import quiet_option
 from ..search import Question, search_options
 from ._options import client_of, cluster_options
@@ -31,6 +30,4 @@ def search(index: str, scheduler: str | None, workers: int | None, **asked: Any)
     from ...cluster import ShardedIndex
 
     with client_of(scheduler, workers) as client, ShardedIndex.open(index, client) as held:
-        if question.model is not None:
-            held.origin.check(model_of_bits(question.model, held.n_bits), index)
-        question.put_to(held)
+        question.put_to(held, lambda model: held.origin.check(model, index))

@@ -36,9 +36,12 @@ def add(
     source = Source(codes, items, model, ids, id_column)
     import numpy as np
 
+    from ...estimator import functions_of
     from ...index import WeightedHammingIndex
 
     with WeightedHammingIndex.load(index, writable=True) as held:
         found = source.read(held.n_bits, quiet)
+        if found.model is not None:
+            held.check_model(functions_of(found.model))
         held.add(np.concatenate(list(found.blocks)), found.ids)
         say(f"{found.n} codes added, {len(held)} in {index}", quiet)

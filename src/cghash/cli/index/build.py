@@ -42,11 +42,13 @@ def build(
       cghash index build codes.csv --id-column number --model model.cghash --no-prune -o items.index
     """
     source = Source(codes, items, model, ids, id_column)
+    from ...estimator import functions_of
     from ...index import WeightedHammingIndex
 
     began = time.perf_counter()
     found = source.read(n_bits, quiet)
-    index = WeightedHammingIndex(found.n_bits, found.weights, prune=not no_prune)
+    functions = None if found.model is None else functions_of(found.model)
+    index = WeightedHammingIndex(found.n_bits, found.weights, prune=not no_prune, functions=functions)
     for piece, its_ids in found.pieces():
         index.add(piece, its_ids)
     index.prepare()
