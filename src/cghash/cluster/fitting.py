@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from ..checkpoints import Checkpoint
-from ..exceptions import InvalidInputError, NothingToLearnError
+from ..exceptions import CGHashWarning, InvalidInputError, NothingToLearnError
 from ..hasher import CGHash
 from ..learning.column_generation import Problem
 from ..learning.families.features import scaler_of
@@ -85,6 +86,14 @@ def _run(team: Team, model: CGHash, saved: Checkpoint, fingerprint: str, began: 
         raise NothingToLearnError(
             "no partition has an item with both a near and a far one to compare it with: partitions must be larger, "
             "or the data set shuffled so that each is a fair sample"
+        )
+    idle = sum(one["n_triplets"] == 0 for one in about)
+    if idle:
+        warnings.warn(
+            f"{idle} of {len(about)} partitions hold nothing to compare: are the items in some order? "
+            "`cghash.cluster.shuffle` puts them in none",
+            CGHashWarning,
+            stacklevel=3,
         )
     compared = time.perf_counter()
     frame = _frame(team, model, about, n_items)

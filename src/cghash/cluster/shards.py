@@ -31,6 +31,7 @@ class Shard:
     n_bytes: int  # of the file
     first_id: int  # the smallest, -1 where there is none
     last_id: int
+    digest: str = ""  # SHA-256 over the file's header, which holds checksums of all; a manifest may come without
 
 
 def build_shard(folder: str, parts: Sequence[Part], origin: Origin, out: str, name: str) -> Shard:
@@ -48,9 +49,10 @@ def build_shard(folder: str, parts: Sequence[Part], origin: Origin, out: str, na
 
 def shard_of(path: Path) -> Shard:
     """What an index file holds."""
-    ids = WeightedHammingIndex.load(path).ids
+    index = WeightedHammingIndex.load(path)
+    ids = index.ids
     ends = (int(ids.min()), int(ids.max())) if len(ids) else (-1, -1)
-    return Shard(path.name, len(ids), path.stat().st_size, *ends)
+    return Shard(path.name, len(ids), index.file["bytes"], *ends, index.file["digest"])
 
 
 def shared_ids(folder: str, shards: Sequence[Shard], bucket: int, n_buckets: int) -> list[int]:
@@ -94,12 +96,15 @@ def opened(folder: str, shard: Shard) -> WeightedHammingIndex:
     about = os.stat(path)
     if about.st_size != shard.n_bytes:
         raise FormatError(f"{path} is not the shard that was built: it has {about.st_size} bytes, not {shard.n_bytes}")
-    return _mapped(path, about.st_mtime_ns, _threads())
+    return _mapped(path, shard.digest, (about.st_ino, about.st_mtime_ns), _threads())
 
 
 @lru_cache(maxsize=4096)
-def _mapped(path: str, mtime_ns: int, n_threads: int) -> WeightedHammingIndex:
-    return WeightedHammingIndex.load(path, n_jobs=n_threads)
+def _mapped(path: str, digest: str, which: tuple[int, int], n_threads: int) -> WeightedHammingIndex:
+    index = WeightedHammingIndex.load(path, n_jobs=n_threads)
+    if digest and index.file["digest"] != digest:
+        raise FormatError(f"{path} is not the shard that was built: it holds other codes, weights or ids")
+    return index
 
 
 def _chosen(folder: str, shard: Shard, wanted: Ints | None) -> tuple[WeightedHammingIndex, NDArray[np.int64] | None]:

@@ -22,7 +22,11 @@ from .parts import begin
 from .progress import PartsProgress
 
 FORMAT = "cghash-shuffled"
-DIFFERS = {"dataset": "another data set", "seed": "another seed", "parts": "another number of parts"}
+DIFFERS = {
+    "dataset": "which holds another data set",
+    "seed": "which was shuffled by another seed",
+    "parts": "which has another number of parts",
+}
 LABEL = "label"
 _PIECES = ".pieces"  # a folder that goes with the last part
 
@@ -65,7 +69,7 @@ def shuffle(
         raise InvalidInputError(f"parts must be at most as many as there are items, {len(dataset)}, got {count}")
     folder = Path(os.path.abspath(out))
     begin(folder, FORMAT, {"dataset": dataset.fingerprint, "seed": str(seed), "parts": str(count)}, DIFFERS)
-    missing = [j for j in range(count) if not (folder / _name(j)).exists()]
+    missing = [j for j in range(count) if not (_mixed(folder, j).exists() or (folder / _name(j)).exists())]
     sources = range(len(dataset.partitions)) if missing else range(0)
     dealt = [i for i in sources if not _piece(folder, i).exists()]
     if missing:
@@ -76,6 +80,9 @@ def shuffle(
                 progress.done(1)
             for _ in in_any_order(opened, mix, ((str(folder), j, len(sources), seed) for j in missing)):
                 progress.done(1)
+    for j in range(count):  # all of them at once, or nearly: none is read before the others are there
+        if _mixed(folder, j).exists():
+            _mixed(folder, j).rename(folder / _name(j))
     shutil.rmtree(folder / _PIECES, ignore_errors=True)
     return Dataset.from_parquet(folder, ids="id", labels=LABEL if dataset.has_labels else None, partition="file")
 
@@ -95,7 +102,7 @@ def mix(folder: str, number: int, n_pieces: int, seed: int) -> None:
     groups = [pq.ParquetFile(_piece(Path(folder), i)).read_row_group(number) for i in range(n_pieces)]
     table = pa.concat_tables(groups)
     order = np.random.default_rng([seed, 2**31, number]).permutation(len(table))
-    with written_atomically(Path(folder) / _name(number)) as file:
+    with written_atomically(_mixed(Path(folder), number)) as file:
         pq.write_table(table.take(order), file, row_group_size=max(1, len(table)))
 
 
@@ -114,6 +121,11 @@ def _write(path: Path, block: Block, groups: Iterator[Any]) -> None:
 
 def _piece(folder: Path, number: int) -> Path:
     return folder / _PIECES / f"piece-{number:06d}.parquet"
+
+
+def _mixed(folder: Path, number: int) -> Path:
+    """Where a part waits for the others."""
+    return folder / _PIECES / _name(number)
 
 
 def _name(number: int) -> str:

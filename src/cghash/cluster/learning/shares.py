@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from ...exceptions import NothingToLearnError
 from ...hasher import CGHash
@@ -229,7 +230,9 @@ class Share:
             return self.source.own_triplets()
         seed = np.random.default_rng([self.plan.seed, 2**31 + 2, self.source.number]).integers(2**31 - 1)
         try:
-            return self.plan.model._triplets(X, y, None, None, int(seed))
+            # the other cores are other workers'
+            model: CGHash = clone(self.plan.model).set_params(n_jobs=self.n_threads)
+            return model._triplets(X, y, None, None, int(seed))
         except NothingToLearnError:
             return None
 

@@ -6,7 +6,9 @@ milliseconds sooner than a task that the scheduler must place.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +18,9 @@ from .shares import History, Plan, Share, Source
 from .totals import Node, Sums, added_up, leaves, total
 
 _SECONDS = 60.0  # to wait for a worker where there is none
+_STEP = 2.0  # after which it is looked whether a worker still lives
 _ROUNDS = 20  # in which every share must have answered
+_UNREACHED, _LOST = "Unable to contact Actor's worker", "Worker holding Actor was lost"  # as Dask says it
 
 
 @dataclass(frozen=True)
@@ -114,11 +118,16 @@ class Team:
         for worker, (seat, _) in self._seats.items():
             moved = [number for number, where in before.items() if where == worker != self._holder[number]]
             if moved:
-                seat.forget(moved)
+                with suppress(RuntimeError):  # its worker has died, and all that it held with it
+                    seat.forget(moved)
 
     def dismiss(self) -> None:
-        """Free what the workers hold."""
-        self._seats.clear()
+        """Free what the workers hold; those that are gone hold nothing."""
+        seats, self._seats = self._seats, {}
+        for seat, kept in seats.values():
+            with suppress(OSError, RuntimeError):
+                seat.forget(list(range(len(self.sources)))).result(timeout=_SECONDS)
+            kept.release()
 
     def _summed(self, answers: list[Answer]) -> Sums:
         known: dict[Node, Sums] = {}
@@ -172,8 +181,18 @@ class Team:
         if worker not in self._seats:
             with faults(self.client), self.client.as_current():
                 kept = self.client.submit(Seat, self.plan, actor=True, workers=[worker], pure=False)
-                self._seats[worker] = kept.result(), kept
+                self._seats[worker] = self._seated(worker, kept), kept
         return self._seats[worker][0]
+
+    def _seated(self, worker: str, kept: Any) -> Any:
+        """The actor, once it is there; Dask itself would wait for a worker that died before."""
+        while True:
+            try:
+                return kept.result(timeout=_STEP)
+            except TimeoutError:
+                if worker not in self.client.nthreads():
+                    kept.cancel()
+                    raise RuntimeError(_LOST) from None
 
     def _share_out(self) -> None:
         """Give every share to a worker that lives, consecutive ones to one, as many to each as to any other."""
@@ -192,21 +211,22 @@ class Team:
             self._holder[number] = least
 
     def _living(self) -> list[str]:
-        """The workers, those that did not answer left out."""
+        """The workers, those that did not answer left out; where there are none, new ones are waited for."""
+        last = time.monotonic() + _SECONDS
         with faults(self.client):
-            try:
-                self.client.wait_for_workers(1, timeout=_SECONDS)
-                living = sorted(set(self.client.nthreads()) - self._gone)
-                if not living:  # the scheduler has not noticed yet
-                    self.client.wait_for_workers(len(self._gone) + 1, timeout=_SECONDS)
-                    living = sorted(set(self.client.nthreads()) - self._gone)
-            except TimeoutError as error:
-                raise ClusterError(f"the scheduler at {address_of(self.client)} has no workers") from error
-            except OSError as error:
-                raise ClusterError(
-                    f"the scheduler at {address_of(self.client)} was lost; a fit with a checkpoint goes on from it"
-                ) from error
-        return living
+            while True:
+                try:
+                    known = set(self.client.nthreads())
+                except OSError as error:
+                    raise ClusterError(
+                        f"the scheduler at {address_of(self.client)} was lost; a fit with a checkpoint goes on from it"
+                    ) from error
+                self._gone &= known  # who is no longer known need not be remembered
+                if known - self._gone:
+                    return sorted(known - self._gone)
+                if time.monotonic() > last:
+                    raise ClusterError(f"the scheduler at {address_of(self.client)} has no workers")
+                time.sleep(_STEP / 10)
 
 
 class _Lost:
@@ -221,4 +241,5 @@ class _Lost:
 
 def _lost_worker(error: Exception) -> bool:
     """Whether an actor's call failed because its worker is gone; its own errors are the user's to see."""
-    return (isinstance(error, OSError) and "Actor" in str(error)) or "Worker holding Actor was lost" in str(error)
+    unreached = isinstance(error, OSError) and error.errno is None and str(error) == _UNREACHED
+    return unreached or (isinstance(error, RuntimeError) and str(error).startswith(_LOST))
