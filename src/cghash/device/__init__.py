@@ -8,6 +8,7 @@
 | `bounds`   | weights rounded down to few bits: distances that are never too large           |
 | `scans`    | passes over the codes in torch operations, for CPU tensors                     |
 | `kernels`  | the same passes in Triton, for a GPU; `launches` starts them                   |
+| `pair_kernels` | sums over pairs and features in Triton, for `cghash.learning.device`       |
 | `alone`    | all passes of a single query, recorded as one                                  |
 | `encoding` | items on the device to packed codes; `signs`: linear ones by a kernel          |
 | `streams`  | items from host memory or Parquet through the device, copies overlapped        |
