@@ -222,6 +222,34 @@ def test_an_index_that_is_not_whole_is_an_error(tmp_path, client):
             ShardedIndex.open(tmp_path / "index", client)
 
 
+def test_a_shard_of_another_index_is_refused_though_it_has_as_many_bytes(tmp_path, client):
+    indexes = {}
+    for name in ("one", "other"):
+        codes, weights = some_codes(900, 16, seed=len(name))
+        (tmp_path / name).mkdir()
+        indexes[name] = sharded(tmp_path / name, codes, weights, client, per_shard=500)
+        indexes[name].search(codes[:2], 3)
+    paths = [tmp_path / name / "index" / indexes["one"].shards[1].file for name in indexes]
+    assert paths[0].stat().st_size == paths[1].stat().st_size
+    times = paths[0].stat()
+    shutil.copy(paths[1], tmp_path / "copy")
+    os.utime(tmp_path / "copy", ns=(times.st_atime_ns, times.st_mtime_ns))
+    os.replace(tmp_path / "copy", paths[0])
+    for index in (indexes["one"], ShardedIndex.open(tmp_path / "one" / "index", client)):
+        with pytest.raises(FormatError, match=r"shard-000001\.index is not the shard that was built: it holds other"):
+            index.search(codes[:2], 3)
+
+
+def test_a_manifest_without_digests_is_opened(tmp_path, client):
+    codes, weights = some_codes(900, 16)
+    expected = sharded(tmp_path, codes, weights, client, per_shard=500).search(codes[:3], 5)
+    path = tmp_path / "index" / "_manifest.json"
+    about = json.loads(path.read_text())
+    assert all(len(shard.pop("digest")) == 64 for shard in about["shards"])
+    path.write_text(json.dumps(about))
+    assert_same(ShardedIndex.open(tmp_path / "index", client).search(codes[:3], 5), expected)
+
+
 # Faults
 
 

@@ -33,6 +33,7 @@ def open_index(
             if _is_still_there(path, file):
                 index._log = log
                 index.file = {"path": os.fspath(path), "mapped": mapped, "bytes": file.size, "log_records": n_changes}
+                index.file |= {"digest": file.digest}
                 return index  # type: ignore[return-value]
         except BaseException as error:
             if log:
@@ -75,7 +76,7 @@ def compact_index(index: WeightedHammingIndex) -> None:
     save_index(index, path, keep_removed=False)
     fresh, _, file = read_index(type(index), path, index.file["mapped"], index.n_jobs, index.device)
     index._take_over(fresh)
-    index.file |= {"bytes": file.size, "log_records": 0}
+    index.file |= {"bytes": file.size, "log_records": 0, "digest": file.digest}
 
 
 def _drop_removed(index: WeightedHammingIndex) -> None:

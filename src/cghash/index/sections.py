@@ -7,6 +7,7 @@ to a whole page, which its CRC-32 covers too. Integers are little-endian.
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import os
 import stat
@@ -89,6 +90,11 @@ class SectionFile:
             self.sections = {section.name: section for section in _read_header(path, file, self.size)}
             self._mapped = _map(file, self.size) if mapped else None
             self._read = {} if mapped else {name: self._checked(file, s) for name, s in self.sections.items()}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the header, which holds the checksums of all sections."""
+        return hashlib.sha256(_header(list(self.sections.values()), self.size)).hexdigest()
 
     def array(self, name: str) -> Array:
         """A section as a flat array; may be written to, which does not reach the file."""

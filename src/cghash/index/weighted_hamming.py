@@ -96,7 +96,7 @@ class WeightedHammingIndex:
         self._scanned_seconds = 0.0  # since the tables were built
         self._refused = 0  # number of codes at which tables were found not to pay
         self._log: Log | None = None
-        self.file: dict[str, Any] = {}  # where it was loaded from: path, mapped, bytes, log_records
+        self.file: dict[str, Any] = {}  # where it was loaded from: path, mapped, bytes, log_records, digest
 
     # What is in it
 
