@@ -124,6 +124,13 @@ def test_any_name_is_a_name_and_never_sql(database, origin, codes, table):
     }
 
 
+def test_table_may_have_a_name_that_looks_like_one_of_ours(database, origin, codes):
+    for n in (100, 7):  # new, then replaced
+        with DuckDBStore.write(database, origin, codes[:n], table="cghash_given") as store:
+            assert len(store) == n
+            assert store.search(codes[:3], 1).ids.tolist() == [[0], [1], [2]]
+
+
 @pytest.mark.parametrize("table", ["", None, "a\0b"])
 def test_what_is_no_name_is_refused(tmp_path, origin, codes, table):
     with pytest.raises(InvalidInputError, match="table must be a name"):

@@ -8,6 +8,7 @@ byte of the code a list of 256 whole numbers, what the bits that differ from the
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -123,7 +124,8 @@ def _write(connection: Any, table: str, origin: Origin, codes: Codes, ids: Ints)
     words = np.zeros((len(codes), _WORD * (len(columns) - 1)), dtype=np.uint8)
     words[:, : origin.n_bytes] = codes
     named = dict(zip(columns, (ids, *words.view("<u8").T), strict=True))
-    connection.register("cghash_given", require("pyarrow", "duckdb").table(named))
+    given = f"cghash_{uuid.uuid4().hex}"  # a view, which hides any table of its name
+    connection.register(given, require("pyarrow", "duckdb").table(named))
     connection.execute("BEGIN")
     try:
         connection.execute(f"CREATE TABLE IF NOT EXISTS {ABOUT} (name VARCHAR PRIMARY KEY, about VARCHAR NOT NULL)")
@@ -131,7 +133,7 @@ def _write(connection: Any, table: str, origin: Origin, codes: Codes, ids: Ints)
             raise InvalidInputError(f"table must be new or hold codes, got {table!r}, which holds something else")
         kinds = ", ".join(f"{name} {kind} NOT NULL" for name, kind in columns.items())
         connection.execute(f"CREATE OR REPLACE TABLE {quoted(table)} ({kinds})")
-        connection.execute(f"INSERT INTO {quoted(table)} SELECT * FROM cghash_given")
+        connection.execute(f"INSERT INTO {quoted(table)} SELECT * FROM {given}")
         connection.execute(f"INSERT OR REPLACE INTO {ABOUT} VALUES (lower(?), ?)", [table, origin.header()])
         connection.execute("COMMIT")
     except BaseException:
