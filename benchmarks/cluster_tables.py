@@ -67,6 +67,7 @@ PLANS = (  # what is fitted on, and by how many machines
     ("all of 100 billion", Fit(1e11), 3200),
     ("1 of 10 000 partitions of 100 billion", Fit(1e7), 1),
 )
+INDEX_BYTES = 37.6  # a code of 64 bits, with tables and id, as results/stores.json has it
 SIZES = (("1 billion", 1e9, 4), ("100 billion", 1e11, 40))
 
 
@@ -84,11 +85,11 @@ def scaling(rows: list[Row]) -> str:
 
 def encoding(rows: list[Row]) -> str:
     """Predicted hours of encoding, and what the codes take."""
-    header = "items,machines,items (TB),encode (h),codes of 64 bits with ids (GB),a machine (GB)"
+    header = "items,machines,items (TB),encode (h),index of 64-bit codes (GB),a machine (GB)"
     lines = []
     for name, n, workers in SIZES:
         took = predicted(Fit(n), workers, Machines())
-        codes = 16.0 * n
+        codes = INDEX_BYTES * n
         amounts = 4.0 * n * 768 / 1e12, took["encode"] / 3600, codes / 1e9, codes / workers / 1e9
         lines.append([name, str(workers), *(shown(amount, 2) for amount in amounts)])
     return table(header.split(","), lines)

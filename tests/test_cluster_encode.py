@@ -300,3 +300,16 @@ def test_a_script_without_its_main_guard_is_told_so(tmp_path):
     )
     done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, timeout=120)
     assert "a script must do its work under `if __name__" in done.stderr
+
+
+def test_columns_in_another_order_than_the_model_knows_them_are_refused(tmp_path):
+    X = np.random.default_rng(0).normal(size=(50, 2)).astype(np.float32)
+    pq.write_table(pa.table({"h": X[:, 0], "w": X[:, 1]}), tmp_path / "items.parquet")
+    model = LSH(8, random_state=0).fit(X)
+    model.feature_names_in_ = np.array(["h", "w"], dtype=object)
+    with pytest.raises(InvalidInputError, match=r"\['h', 'w'\], got \['w', 'h'\]"):
+        encode(Dataset.from_parquet(tmp_path / "items.parquet", vector=["w", "h"]), model, tmp_path / "codes")
+    assert (
+        len(encode(Dataset.from_parquet(tmp_path / "items.parquet", vector=["h", "w"]), model, tmp_path / "codes"))
+        == 50
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import warnings
 
 import numpy as np
 import pytest
@@ -265,15 +266,24 @@ def test_near_and_far_must_fit(digits):
 def test_from_parquet_by_the_command_line(digits, tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     X, y = digits
-    table = pa.table({"vector": list(X[:400].astype(np.float32)), "kind": y[:400]})
+    table = pa.table({"pixels": list(X[:400].astype(np.float32)), "kind": y[:400]})
     items, out = tmp_path / "items.parquet", tmp_path / "m.cghash"
     pq.write_table(table, items, row_group_size=200)
-    command = ["cluster", "fit", str(items), "--label-column", "kind", "-b", "4", "--seed", "0", "-o", str(out)]
+    columns = ["--vector-column", "pixels", "--label-column", "kind"]
+    command = ["cluster", "fit", str(items), *columns, "-b", "4", "--seed", "0", "-o", str(out)]
     result = CliRunner().invoke(main, [*command, "--workers", "1"])
     assert result.exit_code == 0, result.output
     assert f"wrote {out}" in result.output
-    known = fit(Dataset.from_parquet(items, labels="kind"), CGHash(4, random_state=0))
-    np.testing.assert_array_equal(load(out).encode(X), known.encode(X))
+    known = fit(Dataset.from_parquet(items, vector="pixels", labels="kind"), CGHash(4, random_state=0))
+    model = load(out)
+    assert model.feature_names_in_[1] == "pixels[1]"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of X without names
+        np.testing.assert_array_equal(model.encode(X), known.encode(X))
+    assert (
+        CliRunner().invoke(main, ["cluster", "encode", str(out), str(items), "-o", str(tmp_path / "codes")]).exit_code
+        == 0
+    )
     wrong = CliRunner().invoke(main, [*command, "--near-column", "x"])
     assert wrong.exit_code == 2
     assert "--near-column and --far-column go together" in wrong.output

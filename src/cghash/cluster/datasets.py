@@ -43,6 +43,7 @@ class Dataset:
 
     name: str
     partitions: tuple[Partition, ...]
+    columns: tuple[str, ...] = ()  # that hold one feature each, or one that holds lists
 
     @classmethod
     def from_parquet(
@@ -71,7 +72,8 @@ class Dataset:
         columns = Columns(vector if isinstance(vector, str) else tuple(vector), ids, labels)
         if not columns.features:
             raise InvalidInputError("vector must name at least one column, got none")
-        return cls(os.fspath(path), list_parquet(Path(path), columns, by_file))
+        names = (vector,) if isinstance(vector, str) else tuple(vector)
+        return cls(os.fspath(path), list_parquet(Path(path), columns, by_file), names)
 
     @classmethod
     def from_dask(cls, X: Any, y: Any = None, ids: Any = None) -> Dataset:
@@ -105,6 +107,13 @@ class Dataset:
         return self.partitions[0].n_features
 
     @property
+    def feature_names(self) -> list[str]:
+        """The names of the columns of features, or of the places in a column of lists; none, where there are none."""
+        if len(self.columns) == 1 and self.n_features > 1:
+            return [f"{self.columns[0]}[{i}]" for i in range(self.n_features)]
+        return list(self.columns)
+
+    @property
     def dtype(self) -> str:
         """What items are read as: float32 or float64."""
         return self.partitions[0].dtype
@@ -128,8 +137,9 @@ class Dataset:
         >>> Dataset.from_arrays(np.zeros((100, 2)), rows=10).thinned(4)
         <Dataset of X, every 4th partition: 30 items of 2 features, float64, in 3 partitions>
         """
-        check_whole(step, 1, "step")
-        return Dataset(f"{self.name}, every {step}th partition", self.partitions[::step])
+        if check_whole(step, 1, "step") == 1:
+            return self
+        return Dataset(f"{self.name}, every {step}th partition", self.partitions[::step], self.columns)
 
     def read(self) -> Block:
         """All items, in this process: for what fits into memory."""

@@ -65,6 +65,7 @@ def encode(
         raise InvalidInputError(
             f"dataset must hold items of the model's {model.n_features_in_} features, got {dataset.n_features}"
         )
+    _check_columns(dataset, model)
     folder = Path(os.path.abspath(out))
     begin(folder, FORMAT, {"model": origin.fingerprint, "dataset": dataset.fingerprint}, DIFFERS)
     _save_model(model, folder / MODEL)
@@ -111,6 +112,15 @@ def _loaded(folder: str, fingerprint: str) -> tuple[Any, Origin]:
     if origin.fingerprint != fingerprint:
         raise FormatError(f"{path} is not the model that the work was begun with")
     return model, origin
+
+
+def _check_columns(dataset: Dataset, model: Any) -> None:
+    """Columns of numbers must be those that the model was fitted on, in their order; a column of lists has any name."""
+    known = list(getattr(model, "feature_names_in_", []))
+    if len(dataset.columns) > 1 and known and dataset.feature_names != known:
+        raise InvalidInputError(
+            f"vector must name the columns that the model was fitted on, {known}, got {dataset.feature_names}"
+        )
 
 
 def _save_model(model: Any, path: Path) -> None:

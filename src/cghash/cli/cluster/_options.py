@@ -33,6 +33,9 @@ def client_of(scheduler: str | None, workers: int | None) -> AbstractContextMana
     return connected(scheduler, n_workers=workers)
 
 
+id_option = click.option("--id-column", metavar="NAME", help="Column of whole numbers.  [default: row numbers]")
+
+
 def dataset_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Which columns of Parquet files are read, and in which partitions."""
     for option in (
@@ -43,7 +46,6 @@ def dataset_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="What a worker takes at a time; file, where row groups are small.",
         ),
-        click.option("--id-column", metavar="NAME", help="Column of whole numbers.  [default: row numbers]"),
         click.option(
             "--vector-column",
             metavar="NAME",
@@ -59,9 +61,9 @@ def dataset_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def dataset_of(
     items: str,
     vector_column: tuple[str, ...],
-    id_column: str | None,
     partition: str,
     *,
+    id_column: str | None = None,
     label_column: str | None = None,
     features: list[str] | None = None,
 ) -> Dataset:

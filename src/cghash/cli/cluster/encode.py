@@ -8,7 +8,7 @@ import click
 
 from .._data import feature_names, load_model, say, truncated
 from .._options import quiet_option
-from ._options import client_of, cluster_options, dataset_of, dataset_options, folder_path
+from ._options import client_of, cluster_options, dataset_of, dataset_options, folder_path, id_option
 
 
 @click.command()
@@ -19,6 +19,7 @@ from ._options import client_of, cluster_options, dataset_of, dataset_options, f
 )
 @click.option("-b", "--n-bits", type=int, help="Take only the first bits.  [default: all]")
 @dataset_options
+@id_option
 @cluster_options
 @quiet_option
 def encode(

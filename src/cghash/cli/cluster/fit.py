@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", required=True, metavar="MODEL", callback=model_path, help="Model file to write; replaced."
 )
+@click.option("--every", type=click.IntRange(1), default=1, help="Learn from every N-th partition.  [default: all]")
 @click.option("--from-disk", is_flag=True, help="Read items anew for each pass: one partition a worker in memory.")
 @estimator_options_without("n_jobs")
 @dataset_options
@@ -38,8 +39,8 @@ def fit(
     far_column: str | None,
     output: str,
     from_disk: bool,
+    every: int,
     vector_column: tuple[str, ...],
-    id_column: str | None,
     partition: str,
     scheduler: str | None,
     workers: int | None,
@@ -56,6 +57,7 @@ def fit(
     \b
     Examples:
       cghash cluster fit items/ --label-column kind -b 64 -o model.cghash
+      cghash cluster fit /data/items --label-column kind --every 100 -o model.cghash
       cghash cluster fit clicks/ --vector-column query --near-column clicked --far-column skipped -o model.cghash
       cghash cluster fit /data/items --from-disk --checkpoint fit.ckpt --scheduler tcp://10.0.0.1:8786 -o m.cghash
     """
@@ -67,7 +69,7 @@ def fit(
     from ...hasher import CGHash
 
     def data(vector: tuple[str, ...], labels: str | None = None) -> Dataset:
-        return dataset_of(items, vector, id_column, partition, label_column=labels)
+        return dataset_of(items, vector, partition, label_column=labels).thinned(every)
 
     near, far = (None if name is None else data((name,)) for name in (near_column, far_column))
     dataset = data(vector_column, label_column)
@@ -76,6 +78,9 @@ def fit(
     model = CGHash(**given(parameters), verbose=0 if quiet else 1 + verbose)
     with client_of(scheduler, workers) as client:
         model = learned(dataset, model, client, near=near, far=far, in_memory=not from_disk)
+    import numpy as np
+
+    model.feature_names_in_ = np.array(dataset.feature_names, dtype=object)
     model.save(output)
     summarize(model, output, quiet)
     return INTERRUPTED if model.result_.status == "interrupted" else 0

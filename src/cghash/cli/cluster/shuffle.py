@@ -6,7 +6,7 @@ import click
 
 from .._data import say
 from .._options import label_column_option, quiet_option
-from ._options import client_of, cluster_options, dataset_of, dataset_options, folder_path
+from ._options import client_of, cluster_options, dataset_of, dataset_options, folder_path, id_option
 
 
 @click.command()
@@ -18,6 +18,7 @@ from ._options import client_of, cluster_options, dataset_of, dataset_options, f
 @click.option("--parts", type=click.IntRange(1), help="Files to write.  [default: one a partition]")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed, the same order.")
 @dataset_options
+@id_option
 @cluster_options
 @quiet_option
 def shuffle(
@@ -46,7 +47,7 @@ def shuffle(
     """
     from ...cluster import shuffle as mixed
 
-    dataset = dataset_of(items, vector_column, id_column, partition, label_column=label_column)
+    dataset = dataset_of(items, vector_column, partition, id_column=id_column, label_column=label_column)
     with client_of(scheduler, workers) as client:
         found = mixed(dataset, output, client, parts=parts, seed=seed, verbose=not quiet)
     say(f"{len(found)} items in {len(found.partitions)} parts, wrote {output}", quiet)
