@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cghash.codes import expand, unpack, weighted_hamming
 from cghash.exceptions import FormatError, InvalidInputError
-from cghash.peers import PQ
+from cghash.peers import LSH, PQ
 from cghash.stores import Origin
 from cghash.stores import faiss as stores_faiss
 from cghash.stores.faiss import FaissStore, to_faiss
@@ -109,6 +109,19 @@ def test_more_candidates_prove_more_answers_of_the_binary_index(origin, codes):
     assert proven[0] < proven[1] <= proven[2] == 1.0
 
 
+def test_items_are_searched_with_as_many_candidates_as_their_codes():
+    X = np.random.default_rng(0).normal(size=(400, 6))
+    model = LSH(24, random_state=0).fit(X)
+    store = to_faiss(model, model.encode(X), "binary", n_bits=24)
+    for candidates in (5, 400):
+        found = store.search_items(model, X[:50], 5, candidates=candidates)
+        for got, wanted in zip(found, store.search(model.encode(X[:50]), 5, candidates=candidates), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+    assert found.exact.all()  # all were candidates
+    with pytest.raises(InvalidInputError, match="candidates must be at least k=5, got 4"):
+        store.search_items(model, X[:50], 5, candidates=4)
+
+
 def test_many_equal_distances_are_looked_through_to_the_least_ids():
     """1000 equal codes: any 3 of them are nearest, but the order is (distance, id)."""
     codes = np.zeros((1000, 1), dtype=np.uint8)
@@ -140,6 +153,9 @@ def test_what_faiss_cannot_take_is_named(origin, codes):
         to_faiss(origin, codes, "binary", n_bits=100)
     with pytest.raises(InvalidInputError, match="candidates must be at least k=5, got 2"):
         to_faiss(origin, codes).search(codes, 5, candidates=2)
+    for k in ("5", 2.5, None, 0):
+        with pytest.raises(InvalidInputError, match="k must be"):
+            to_faiss(origin, codes).search(codes, k, candidates=10)
     X = np.random.default_rng(0).normal(size=(40, 4))
     with pytest.raises(InvalidInputError, match="model must rank by Hamming distance, got PQ"):
         to_faiss(PQ(4, random_state=0).fit(X), codes)

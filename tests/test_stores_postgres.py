@@ -189,6 +189,8 @@ def test_more_candidates_find_no_less(graph, clustered):
     assert many < few
     with pytest.raises(InvalidInputError, match="candidates must be at least k=5, got 4"):
         graph.search(codes[:1], 5, candidates=4)
+    with pytest.raises(InvalidInputError, match="k must be"):
+        graph.search(codes[:1], "5", candidates=10)
 
 
 def test_graph_is_used_when_it_is_asked_for_and_a_scan_when_it_is_not(graph, clustered):

@@ -98,6 +98,14 @@ def checked(model: Any, codes: ArrayLike, ids: ArrayLike | None) -> tuple[Origin
     return origin, packed, numbers
 
 
+def check_asked(k: Any, candidates: Any) -> int:
+    """k, a whole number; candidates, where they are given, must be as many or more."""
+    wanted = check_whole(k, 1, "k")
+    if candidates is not None and check_whole(candidates, 1, "candidates") < wanted:
+        raise InvalidInputError(f"candidates must be at least k={wanted}, got {candidates}")
+    return wanted
+
+
 def check_file(path: Path) -> None:
     """Refuse a folder; what is missing is left to the system to say."""
     if os.path.isdir(path):

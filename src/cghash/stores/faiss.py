@@ -26,7 +26,7 @@ from ..codes import expansion_of, repeat_bits
 from ..exceptions import FormatError, InvalidInputError
 from ..index.checks import check_codes
 from ..storage import written_atomically
-from .base import Found, Path, Store, check_file, checked, require
+from .base import Found, Path, Store, check_asked, check_file, checked, require
 from .faiss_indexes import FINE, build, check_centroids, check_expanded, downcast, read_back, roots
 from .origin import Origin, read_header
 from .ranking import NONE, Codes, Ints, Ranked, joined, least_distances, rank
@@ -122,10 +122,13 @@ class FaissStore(Store):
             How many of FAISS's nearest are ranked by the weights; None is 10 times k, and k + 16 for `exact`, which
             looks at more where these do not prove the answer.
         """
-        if candidates is not None and check_whole(candidates, 1, "candidates") < k:
-            raise InvalidInputError(f"candidates must be at least k={k}, got {candidates}")
-        codes = check_codes(queries, self.origin.n_bits, "queries")
-        return self._search(codes, check_whole(k, 1, "k"), candidates)
+        wanted = check_asked(k, candidates)
+        return self._search(check_codes(queries, self.origin.n_bits, "queries"), wanted, candidates)
+
+    def search_items(self, model: Any, X: Any, k: int, *, candidates: int | None = None) -> Found:
+        """The k nearest codes of each item; the model is checked to be the one that made the codes."""
+        self.origin.check(model, self.where)
+        return self.search(model.encode(X), k, candidates=candidates)
 
     def _search(self, queries: Codes, k: int, candidates: int | None = None) -> Found:
         first = candidates or (k + 16 if self.kind == "exact" else _MORE * k)

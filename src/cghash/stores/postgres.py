@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from .._validation import check_whole
 from ..exceptions import CGHashWarning, FormatError, InvalidInputError
 from ..index.checks import check_codes, check_ids
-from .base import Found, Path, Store, checked, require
+from .base import Found, Path, Store, check_asked, checked, require
 from .postgres_copy import payload_columns
 from .postgres_layout import Layout, beside_values, check_name, layout_from, layout_of
 from .postgres_search import Searcher
@@ -205,10 +205,8 @@ class PostgresStore(Store):
         exact : whether to scan the table for what could be nearer, so that every answer is proven. Without a graph
             the table is scanned in any case.
         """
-        codes = check_codes(queries, self.origin.n_bits, "queries")
-        if candidates is not None and check_whole(candidates, 1, "candidates") < k:
-            raise InvalidInputError(f"candidates must be at least k={k}, got {candidates}")
-        return self._search(codes, check_whole(k, 1, "k"), candidates, exact)
+        wanted = check_asked(k, candidates)
+        return self._search(check_codes(queries, self.origin.n_bits, "queries"), wanted, candidates, exact)
 
     def search_items(self, model: Any, X: Any, k: int, *, candidates: int | None = None, exact: bool = False) -> Found:
         """The k nearest codes of each item; the model is checked to be the one that made the codes."""
