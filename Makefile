@@ -37,8 +37,8 @@ browser: setup
 	    echo "no Chromium here, and it could not be installed: the tests of the page are skipped"
 
 test: setup lint browser ## the whole suite, on the native kernels and on their NumPy twins
-	$(PYTEST) -n $(WORKERS)
-	CGHASH_KERNELS=numpy $(PYTEST) -n $(WORKERS) -m "not slow and not native_only" tests --ignore tests/browser
+	$(PYTEST) -n $(WORKERS) -m "not gpu"
+	CGHASH_KERNELS=numpy $(PYTEST) -n $(WORKERS) -m "not slow and not native_only and not gpu" tests --ignore tests/browser
 
 lint: setup      ## ruff and mypy (strict)
 	$(BIN)/ruff check .

@@ -232,12 +232,12 @@ def test_files_of_different_schemas_are_refused_when_listed(tmp_path):
 def test_what_is_no_parquet_file_is_refused(tmp_path):
     with pytest.raises(MissingDataError, match="no such file or folder"):
         Dataset.from_parquet(tmp_path / "nothing")
-    with pytest.raises(MissingDataError, match=r"end in \.parquet, got none"):
+    with pytest.raises(MissingDataError, match=r"end in \.parquet, \.arrow, \.feather, got none"):
         Dataset.from_parquet(tmp_path)
     whole = write(tmp_path / "t.parquet", vectors(200, 4)).read_bytes()
     for content in (b"", b"PAR1", whole[:100], whole[: len(whole) // 2], b"x" * 1000):
         (tmp_path / "t.parquet").write_bytes(content)
-        with pytest.raises(FormatError, match="is not a Parquet file, or it is damaged"):
+        with pytest.raises(FormatError, match="is not a Parquet or Arrow file, or it is damaged"):
             Dataset.from_parquet(tmp_path)
 
 
@@ -331,3 +331,29 @@ def test_wrong_clients_are_refused(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(MissingDependencyError, match=r"cghash\[dask\]"), connected():
         pass
+
+
+@pytest.mark.parametrize("fixed", [True, False], ids=["fixed lists", "lists"])
+def test_arrow_files_are_read_as_parquet_files_are(tmp_path, fixed):
+    X = np.random.default_rng(0).normal(size=(100, 3)).astype(np.float32)
+    kind = pa.list_(pa.float32(), 3) if fixed else pa.list_(pa.float32())
+    table = pa.table(
+        {"vector": pa.array(list(X), kind), "key": np.arange(100) + 7, "kind": [f"k{i % 3}" for i in range(100)]}
+    )
+    for name, write in (("a.arrow", pa.ipc.new_file), ("b.feather", pa.ipc.new_file)):
+        with write(str(tmp_path / name), table.schema) as file:
+            file.write_table(table, max_chunksize=40)
+    whole = Dataset.from_parquet(tmp_path / "a.arrow", ids="key", labels="kind")
+    assert [part.n_rows for part in whole.partitions] == [40, 40, 20]
+    block = whole.read()
+    np.testing.assert_array_equal(block.X, X)
+    np.testing.assert_array_equal(block.ids, np.arange(100) + 7)
+    assert block.y[:4].tolist() == ["k0", "k1", "k2", "k0"]
+    assert [len(b.ids) for b in whole.partitions[0].read_batches(16)] == [16, 16, 8]
+    assert len(Dataset.from_parquet(tmp_path, partition="file").partitions) == 2
+    assert whole.partitions[0].fingerprint != Dataset.from_parquet(tmp_path / "b.feather").partitions[0].fingerprint
+    (tmp_path / "a.arrow").write_bytes((tmp_path / "a.arrow").read_bytes()[:-30])
+    with pytest.raises(FormatError, match=r"not a Parquet or Arrow file, or it is damaged|has changed"):
+        whole.partitions[0].read()
+    with pytest.raises(FormatError, match="not a Parquet or Arrow file, or it is damaged"):
+        Dataset.from_parquet(tmp_path / "a.arrow")

@@ -57,7 +57,8 @@ class Dataset:
     ) -> Dataset:
         """Items of a Parquet file, or of all files of a folder that end in .parquet, in the order of their names.
 
-        Only footers are read here. The rows' order, and so the default ids, is that of files, row groups and rows.
+        Files of Arrow's own format (.arrow, .feather) are read too; their record batches are what row groups are here.
+        Only footers are read. The rows' order, and so the default ids, is that of files, row groups and rows.
 
         Parameters
         ----------

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..exceptions import CGHashError, FormatError, InvalidInputError
 from ..stores.base import require
+from .arrow_files import MAGIC, ArrowFile, is_arrow
 from .partitions import Array, Partition, Piece
 
 Place = Callable[[int], str]  # of a row of a batch, for messages
@@ -52,10 +53,11 @@ class Stamp:
     def of(cls, path: str) -> Stamp:
         with open(path, "rb") as file:
             about = os.fstat(file.fileno())
-            file.seek(max(0, about.st_size - _ENDING))
+            ending = 4 + len(MAGIC) if file.read(len(MAGIC)) == MAGIC else _ENDING
+            file.seek(max(0, about.st_size - ending))
             length = int.from_bytes(file.read(4), "little")
-            file.seek(max(0, about.st_size - _ENDING - length))
-            footer = hashlib.sha256(file.read(length + _ENDING)).hexdigest()
+            file.seek(max(0, about.st_size - ending - length))
+            footer = hashlib.sha256(file.read(length + ending)).hexdigest()
         return cls(about.st_size, about.st_mtime_ns, footer)
 
 
@@ -94,17 +96,18 @@ class ParquetPartition(Partition):
 
 @contextmanager
 def open_parquet(path: str | Path, name: str) -> Iterator[Any]:
-    """A Parquet file; FormatError for anything else."""
+    """A Parquet or Arrow file; FormatError for anything else."""
     parquet = require("pyarrow.parquet", "dask")
     try:
-        with parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
+        arrow = is_arrow(path)
+        with ArrowFile(path) if arrow else parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
             yield file
     except CGHashError:
         raise
     except Exception as error:  # decoders of foreign bytes raise anything
         if isinstance(error, OSError) and error.errno is not None:  # the system's: no such file, no permission
             raise
-        raise FormatError(f"{name} is not a Parquet file, or it is damaged: {error}") from error
+        raise FormatError(f"{name} is not a Parquet or Arrow file, or it is damaged: {error}") from error
 
 
 def _matrix(column: Any, n_features: int, name: str, place: Place) -> Array:

@@ -9,8 +9,11 @@ from typing import Any
 
 from ..exceptions import InvalidInputError, MissingDataError
 from ..stores.base import require
+from .arrow_files import ENDINGS, ArrowFile
 from .parquet_files import Columns, ParquetPartition, Stamp, is_list, open_parquet
 from .partitions import item_dtype
+
+_ENDINGS = (".parquet", *ENDINGS)
 
 
 @dataclass(frozen=True)
@@ -62,10 +65,10 @@ def _files(root: Path) -> list[Path]:
         return [root]
     if not root.exists():
         raise MissingDataError(f"no such file or folder: {str(root)!r}")
-    found = [path.relative_to(root) for path in root.rglob("*.parquet") if path.is_file()]
+    found = [path.relative_to(root) for path in root.rglob("*") if path.suffix in _ENDINGS and path.is_file()]
     found = [path for path in found if not any(part.startswith(("_", ".")) for part in path.parts)]
     if not found:
-        raise MissingDataError(f"{root} must hold files that end in .parquet, got none")
+        raise MissingDataError(f"{root} must hold files that end in {', '.join(_ENDINGS)}, got none")
     return [root / path for path in sorted(found, key=lambda path: path.as_posix())]
 
 
@@ -76,16 +79,14 @@ def _name(path: Path, root: Path) -> str:
 def _footer(path: Path, name: str, columns: Columns) -> Footer:
     stamp = Stamp.of(os.fspath(path))
     with open_parquet(path, name) as file:
-        schema, metadata = file.schema_arrow, file.metadata
+        schema = file.schema_arrow
         missing = [column for column in columns.wanted if schema.get_field_index(column) < 0]
         if missing:
             known = ", ".join(map(repr, schema.names[:8])) + (" …" if len(schema.names) > 8 else "")
             raise InvalidInputError(f"{name} must have one column {missing[0]!r}, got {known or 'none'}")
         kinds = {column: schema.field(column).type for column in columns.wanted}
         _check_kinds(kinds, columns, name)
-        groups = [
-            _size(metadata.row_group(i), columns, f"{name}, row group {i}") for i in range(metadata.num_row_groups)
-        ]
+        groups = file.sizes(columns.vector, name) if isinstance(file, ArrowFile) else _sizes(file, columns, name)
     return Footer(path, name, stamp, kinds, groups)
 
 
@@ -106,6 +107,11 @@ def _check_kinds(kinds: dict[str, Any], columns: Columns, name: str) -> None:
         raise InvalidInputError(
             f"{name}: column {columns.labels!r} must hold one label a row, got {kinds[columns.labels]}"
         )
+
+
+def _sizes(file: Any, columns: Columns, name: str) -> list[tuple[int, int]]:
+    metadata = file.metadata
+    return [_size(metadata.row_group(i), columns, f"{name}, row group {i}") for i in range(metadata.num_row_groups)]
 
 
 def _size(group: Any, columns: Columns, name: str) -> tuple[int, int]:
