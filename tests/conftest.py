@@ -196,7 +196,7 @@ def start_cluster(tmp_path):
         here = ("--scheduler-file", str(file), "--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
         scheduler = process("scheduler", *here, "--port", "0")
         last = time.monotonic() + 60
-        while not file.exists() and time.monotonic() < last:
+        while not (file.exists() and file.read_text().rstrip().endswith("}")) and time.monotonic() < last:
             time.sleep(0.05)
         address = json.loads(file.read_text())["address"]
         process("worker", address, "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--no-dashboard")

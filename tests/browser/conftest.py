@@ -155,7 +155,7 @@ def open_page(browser, site):
             has_touch=size is PHONE,
             reduced_motion="reduce",  # places are compared: nothing may be on its way
         )
-        context.set_default_timeout(15000)
+        context.set_default_timeout(30000)
         page = context.new_page()
         page.visit = Visit(page, base)
         opened.append((context, page.visit))

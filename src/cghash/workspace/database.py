@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -106,11 +107,23 @@ class SQLite(Database):
                 self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
             )
             self._connection.row_factory = sqlite3.Row
-            self._run("PRAGMA journal_mode=WAL", ())
+            self._write_ahead()
             self._run("PRAGMA synchronous=FULL", ())
             self._run("PRAGMA foreign_keys=ON", ())
         except sqlite3.Error as error:
             raise FormatError(f"{path} must be a SQLite database: {error}") from error
+
+    def _write_ahead(self) -> None:
+        """Keep a log beside the file; SQLite does not wait by itself for another that is just changing to one."""
+        last = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode=WAL").fetchall()
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > last:
+                    raise
+                time.sleep(0.01)
 
     def close(self) -> None:
         with self._lock:
