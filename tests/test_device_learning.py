@@ -276,7 +276,7 @@ def test_every_kind_of_comparison_is_learned_from(device):
     ):
         model = CGHash(5, random_state=0, n_neighbors=4)
         ours, theirs = (clone(model).fit(X, device=where, **told) for where in (None, device))
-        assert theirs.result_.objective == pytest.approx(ours.result_.objective, rel=0.1)
+        assert theirs.result_.objective == pytest.approx(ours.result_.objective, rel=0.1, abs=2e-3)
         assert theirs.result_.n_triplets == ours.result_.n_triplets
 
 

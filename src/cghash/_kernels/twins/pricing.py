@@ -76,7 +76,10 @@ def dot(Z: Singles, v: Singles, n_threads: int) -> Singles:
     """Z·v (n,)."""
     if Z.shape[1] != v.size:
         raise ValueError("v must have one entry for each column of Z")
-    return np.asarray(Z @ v)
+    out = np.empty(len(Z), dtype=np.float32)
+    for first in range(0, len(Z), _ROWS):  # by doubles, as BLAS rounds the floats of a row by how many rows there are
+        out[first : first + _ROWS] = Z[first : first + _ROWS].astype(np.float64) @ v.astype(np.float64)
+    return out
 
 
 def tdot(Z: Singles, r: Singles, n_threads: int) -> NDArray[np.float64]:
