@@ -120,6 +120,7 @@ TABLES: dict[str, tuple[str, Callable[[Any], str], str]] = {
     "expansion": ("expansion", store_tables.expansion, "python benchmarks/quality/expansion.py"),
     "stores": ("stores", store_tables.stores, "python benchmarks/speed/stores.py"),
     "cluster": ("cluster", cluster_tables.cluster, "python benchmarks/speed/cluster.py"),
+    "cluster_encode": ("cluster_encode", cluster_tables.cluster, "python benchmarks/speed/cluster.py --works encode"),
     "scaling": ("cluster", cluster_tables.scaling, "python benchmarks/speed/cluster.py"),
     "scaling_encoding": ("cluster", cluster_tables.encoding, "python benchmarks/speed/cluster.py"),
     "curator": ("curator", page_tables.curator, "python benchmarks/quality/curator.py"),
