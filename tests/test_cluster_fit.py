@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 import warnings
 
 import numpy as np
@@ -27,6 +29,7 @@ from cghash.cluster import Dataset, connected, fit
 from cghash.cluster.fitting import _frame, _sources
 from cghash.cluster.learning.shares import History, Plan, Share
 from cghash.cluster.learning.sums import PartedColumns, PartedFamily, PartedPairs
+from cghash.cluster.learning.team import Team
 from cghash.cluster.learning.totals import added_up, leaves, total
 
 SEED = 0
@@ -326,6 +329,29 @@ def test_the_only_worker_may_die_too_at_the_start_or_later(digits, client, tmp_p
         assert thread.done
     np.testing.assert_array_equal(first.encode(X), calm.encode(X))
     np.testing.assert_array_equal(second.encode(X), calm.encode(X))
+
+
+@pytest.mark.slow
+def test_a_worker_that_vanished_without_a_word_is_waited_for_only_as_long_as_the_scheduler_knows_it(digits):
+    sources = _sources(Dataset.from_arrays(*digits, rows=300), None, None)
+
+    async def leave(dask_scheduler, address):
+        await dask_scheduler.remove_worker(address, stimulus_id="test", close=False)
+
+    with connected(n_workers=2) as shaky:
+        team = Team(shaky, Plan(CGHash(2, random_state=SEED), SEED, True), sources)
+        (before,) = team.total("item_sum")
+        address, pid = next(iter(shaky.run(os.getpid).items()))
+        os.kill(pid, signal.SIGSTOP)  # it has the call, and does not answer
+        told = []
+        thread = threading.Thread(target=lambda: told.append(team.total("item_sum")), daemon=True)
+        thread.start()
+        time.sleep(0.5)
+        shaky.run_on_scheduler(leave, address=address)
+        thread.join(60)
+        os.kill(pid, signal.SIGKILL)
+        assert told
+        np.testing.assert_array_equal(told[0][0], before)
 
 
 def test_workers_hold_nothing_after_a_fit(digits, client):

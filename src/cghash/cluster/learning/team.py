@@ -159,7 +159,7 @@ class Team:
         answers, missing = [], []
         for worker, numbers, future in asked:
             try:
-                answers.append(future.result())
+                answers.append(self._result(worker, future))
                 missing += answers[-1].missing
             except (OSError, RuntimeError) as error:
                 if not _lost_worker(error):
@@ -168,6 +168,17 @@ class Team:
                 self._seats.pop(worker, None)
                 missing += numbers
         return answers, sorted(missing)
+
+    def _result(self, worker: str, future: Any) -> Any:
+        """What a call gave; Dask would wait for ever for a worker that vanished and left its connection open."""
+        while True:
+            try:
+                return future.result(timeout=_STEP)
+            except TimeoutError:
+                if future.done():
+                    raise  # the call's own
+                if worker not in self._known():
+                    raise RuntimeError(_LOST) from None
 
     def _call(self, worker: str, call: Call) -> Any:
         try:
@@ -190,7 +201,7 @@ class Team:
             try:
                 return kept.result(timeout=_STEP)
             except TimeoutError:
-                if worker not in self.client.nthreads():
+                if worker not in self._known():
                     kept.cancel()
                     raise RuntimeError(_LOST) from None
 
@@ -215,18 +226,22 @@ class Team:
         last = time.monotonic() + _SECONDS
         with faults(self.client):
             while True:
-                try:
-                    known = set(self.client.nthreads())
-                except OSError as error:
-                    raise ClusterError(
-                        f"the scheduler at {address_of(self.client)} was lost; a fit with a checkpoint goes on from it"
-                    ) from error
+                known = self._known()
                 self._gone &= known  # who is no longer known need not be remembered
                 if known - self._gone:
                     return sorted(known - self._gone)
                 if time.monotonic() > last:
                     raise ClusterError(f"the scheduler at {address_of(self.client)} has no workers")
                 time.sleep(_STEP / 10)
+
+    def _known(self) -> set[str]:
+        """The workers that the scheduler knows of."""
+        try:
+            return set(self.client.nthreads())
+        except OSError as error:
+            raise ClusterError(
+                f"the scheduler at {address_of(self.client)} was lost; a fit with a checkpoint goes on from it"
+            ) from error
 
 
 class _Lost:
@@ -235,7 +250,7 @@ class _Lost:
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    def result(self) -> Any:
+    def result(self, timeout: float) -> Any:
         raise self.error
 
 
