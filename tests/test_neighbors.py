@@ -11,7 +11,10 @@ from scipy import sparse
 from cghash import _kernels
 from cghash._kernels import twins
 from cghash.exceptions import InvalidInputError
-from cghash.learning import neighbors
+from cghash.learning.neighbor_graph import blocks, leading_axes, rows
+from cghash.learning.neighbor_graph.bounds import slack_of
+from cghash.learning.neighbor_graph.items import DenseItems, SparseItems, first_copies, is_exact
+from cghash.learning.neighbor_graph.relevance import Labels
 from cghash.learning.neighbors import nearest
 
 ISAS = _kernels.native.instruction_sets() if _kernels.native else []
@@ -21,7 +24,7 @@ ENGINES = [pytest.param(isa, marks=pytest.mark.native) for isa in ISAS] + ["twin
 @pytest.fixture(params=ENGINES)
 def engine(request, monkeypatch):
     """Blocks of 7 items, on one instruction set or on the twin."""
-    monkeypatch.setattr(neighbors, "BLOCK", 7)
+    monkeypatch.setattr(blocks, "BLOCK", 7)
     if request.param == "twin":
         monkeypatch.setattr(_kernels, "NearestLists", twins.NearestLists)
         yield request.param
@@ -81,7 +84,7 @@ def test_any_number_of_items(engine, n, counts):
 
 @pytest.mark.parametrize("block", [1, 16, 17, 31, 64, 300, 1000])
 def test_blocks_with_and_without_tails(engine, block, monkeypatch):
-    monkeypatch.setattr(neighbors, "BLOCK", block)
+    monkeypatch.setattr(blocks, "BLOCK", block)
     X, y = blobs(700 if block > 16 else 50, 4)
     check(X, y, 4, 5)
 
@@ -129,9 +132,9 @@ def test_duplicates_beyond_the_spare_candidates(engine):
 
 def test_copies_are_found_whatever_the_sign_of_zero():
     X = np.array([[0.0, 1.5], [2.0, 0.5], [-0.0, 1.5], [2.0, 0.5]])
-    assert neighbors._first_copies(neighbors._DenseItems(X)).tolist() == [0, 1, 0, 1]
+    assert first_copies(DenseItems(X)).tolist() == [0, 1, 0, 1]
     explicit = sparse.csr_array(([1.5, 0.0, 1.0, 0.5], [1, 0, 1, 1], [0, 1, 4]), shape=(2, 2))
-    assert neighbors._first_copies(neighbors._SparseItems(explicit)).tolist() == [0, 0]
+    assert first_copies(SparseItems(explicit)).tolist() == [0, 0]
     assert explicit.nnz == 4
 
 
@@ -143,7 +146,7 @@ def test_grid_of_tenths_where_distances_tie_up_to_rounding(engine):
 def test_whole_numbers_are_exact_in_float32(engine):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 3, (80, 6)).astype(float), rng.integers(0, 2, 80)
-    assert neighbors._is_exact(neighbors._DenseItems(X), 24)
+    assert is_exact(DenseItems(X), 24)
     check(X, y, 5, 5)
     check(X + 2.0**40, y, 5, 5)
 
@@ -151,15 +154,15 @@ def test_whole_numbers_are_exact_in_float32(engine):
 def test_whole_numbers_beyond_float32(engine):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 3, (80, 6)) * 5000.0, rng.integers(0, 2, 80)
-    assert not neighbors._is_exact(neighbors._DenseItems(X), 24)
-    assert neighbors._is_exact(neighbors._DenseItems(X), 53)
+    assert not is_exact(DenseItems(X), 24)
+    assert is_exact(DenseItems(X), 53)
     check(X, y, 5, 5)
 
 
 def test_whole_numbers_beyond_float64(engine):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 2**40, (40, 6)).astype(float), rng.integers(0, 2, 40)
-    assert not neighbors._is_exact(neighbors._DenseItems(X), 53)
+    assert not is_exact(DenseItems(X), 53)
     check(X, y, 5, 5)
 
 
@@ -198,7 +201,7 @@ def test_an_outlier_leaves_the_others_decided_in_float32():
     X, y = blobs(2000, 8)
     X[7] *= 30
     near, far = np.full((2000, 5), -1), np.full((2000, 5), -1)
-    undecided = neighbors._by_blocks(neighbors._DenseItems(X), neighbors._Labels(y), near, far, 1)
+    undecided = blocks.by_blocks(DenseItems(X), Labels(y), near, far, 1)
     assert undecided.size < 20
 
 
@@ -232,7 +235,7 @@ def test_shared_labels_and_items_without_any(engine, kind):
 
 
 def test_shared_labels_beyond_one_vector(engine, monkeypatch):
-    monkeypatch.setattr(neighbors, "BLOCK", 300)
+    monkeypatch.setattr(blocks, "BLOCK", 300)
     X, _ = blobs(640, 4)
     check(X, np.random.default_rng(2).random((640, 3)) < 0.2, 5, 5)
 
@@ -240,7 +243,7 @@ def test_shared_labels_beyond_one_vector(engine, monkeypatch):
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array])
 @pytest.mark.parametrize("whole", [True, False])
 def test_sparse_items(kind, whole, monkeypatch):
-    monkeypatch.setattr(neighbors, "_SCORES", 100)
+    monkeypatch.setattr(rows, "SCORES", 100)
     rng = np.random.default_rng(0)
     X = rng.poisson(0.2, (40, 30)) * (1.0 if whole else rng.normal(size=(40, 30)))
     check(kind(X), rng.integers(0, 3, 40), 4, 4)
@@ -284,7 +287,7 @@ def situations(draw):
 def test_equals_the_brute_force(situation, block, as_sparse):
     X, *rest = situation
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(neighbors, "BLOCK", block)
+        patch.setattr(blocks, "BLOCK", block)
         check(sparse.csr_array(X) if as_sparse else X, *rest)
         patch.setattr(_kernels, "NearestLists", twins.NearestLists)
         check(X, *rest)
@@ -294,14 +297,14 @@ def test_equals_the_brute_force(situation, block, as_sparse):
 def test_error_bound_holds_against_long_double(d):
     rng = np.random.default_rng(d)
     X = rng.normal(size=(64, d)) * np.exp(rng.normal(size=(64, 1))) + 5
-    items = neighbors._DenseItems(X)
+    items = DenseItems(X)
     X32, squares = items.singles()
     exact = (X.astype(np.longdouble) - items._shift) * items.scale
     half = ((exact[:, None] - exact[None]) ** 2).sum(axis=2) / 2  # (64, 64)
     norms = np.sqrt(squares)
     computed = (squares / 2).astype(np.float32) - X32 @ X32.T
     error = np.abs(computed - (half - (exact**2).sum(axis=1)[:, None] / 2))
-    assert np.all(error <= neighbors._slack_of(d, 2.0**-24)(norms[:, None], norms))
+    assert np.all(error <= slack_of(d, 2.0**-24)(norms[:, None], norms))
 
 
 def lists_of(kernel, dots, half, labels, relevant, block):
@@ -370,8 +373,8 @@ def near_a_plane(n=300, d=70, whole=False):
 def leading(monkeypatch):
     """Leading axes wherever they can be had, and how many products were finished in each block."""
     finished = []
-    monkeypatch.setattr(neighbors, "_LEADING_FROM", (2, 2))
-    monkeypatch.setattr(neighbors, "_LEADING_MOST", 1.0)
+    monkeypatch.setattr(leading_axes, "LEADING_FROM", (2, 2))
+    monkeypatch.setattr(leading_axes, "LEADING_MOST", 1.0)
 
     def counting(kernel):
         class Counting:
@@ -392,8 +395,8 @@ def leading(monkeypatch):
 @pytest.mark.parametrize("labelled", [True, False, "several"])
 def test_leading_axes_give_the_same_neighbours(engine, leading, whole, labelled, monkeypatch):
     counting, finished = leading
-    monkeypatch.setattr(neighbors, "BLOCK", 45)
-    monkeypatch.setattr(neighbors, "_FINISHED_MOST", 1.0)
+    monkeypatch.setattr(blocks, "BLOCK", 45)
+    monkeypatch.setattr(blocks, "FINISHED_MOST", 1.0)
     monkeypatch.setattr(_kernels, "NearestLists", counting(_kernels.NearestLists))
     X = near_a_plane(whole=whole)
     rng = np.random.default_rng(1)
@@ -405,8 +408,8 @@ def test_leading_axes_give_the_same_neighbours(engine, leading, whole, labelled,
 
 def test_blocks_in_which_leading_axes_tell_little_are_multiplied_whole(engine, leading, monkeypatch):
     counting, finished = leading
-    monkeypatch.setattr(neighbors, "BLOCK", 45)
-    monkeypatch.setattr(neighbors, "_FINISHED_MOST", 0.0)
+    monkeypatch.setattr(blocks, "BLOCK", 45)
+    monkeypatch.setattr(blocks, "FINISHED_MOST", 0.0)
     monkeypatch.setattr(_kernels, "NearestLists", counting(_kernels.NearestLists))
     check(near_a_plane(), np.arange(300) % 3, 5, 4)
     assert len(finished) == 6  # one in each row of blocks but the first
@@ -417,14 +420,14 @@ def test_blocks_in_which_leading_axes_tell_little_are_multiplied_whole(engine, l
 def test_products_over_leading_axes_bound_whole_products_from_above(d, p, scale):
     rng = np.random.default_rng(d)
     X = rng.normal(size=(120, min(d, 7))) @ rng.normal(size=(min(d, 7), d)) * np.exp(2 * rng.normal(size=(120, 1)))
-    X32, squares = neighbors._DenseItems(X * scale).singles()
+    X32, squares = DenseItems(X * scale).singles()
     exact = X32.astype(np.longdouble)
     skewed = np.linalg.qr(rng.normal(size=(d, p)))[0] + 1e-9 * rng.normal(size=(d, p))
     principal = np.linalg.svd(X32.astype(np.float64), full_matrices=False)[2][
         :p
     ].T  # nothing remains: r is all rounding
     for V in (skewed, principal):
-        axes = neighbors._LeadingAxes(X32, squares, np.ascontiguousarray(V))
+        axes = leading_axes.LeadingAxes(X32, squares, np.ascontiguousarray(V))
         assert np.all(axes.axes @ axes.axes.T >= exact @ exact.T)
         assert np.all(axes.low < squares / 2)
 

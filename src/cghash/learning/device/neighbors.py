@@ -18,7 +18,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ...device.tensors import import_torch
-from .. import neighbors as on_host
+from ..neighbor_graph.blocks import SPARE
+from ..neighbor_graph.bounds import Slack, least_unseen, slack_of
+from ..neighbor_graph.items import DenseItems, power_of_two
+from ..neighbor_graph.relevance import relevance_between
+from ..neighbor_graph.rows import by_rows
 
 Tensor = Any
 Ints = NDArray[np.int64]
@@ -26,7 +30,7 @@ Bools = NDArray[np.bool_]
 
 SCORES = 1 << 27  # held at a time
 _NUMBERS = 1 << 25  # float64 numbers gathered at a time for distances
-_SPARES = on_host.SPARE, 100  # candidates beyond those asked for, in float32 and in float64
+_SPARES = SPARE, 100  # candidates beyond those asked for, in float32 and in float64
 _UNITS = 2.0**-24, 2.0**-53
 _HALF_SCALE = 2.0**10  # of numbers up to 1, before they are split: their halves are small only where they hardly count
 
@@ -56,8 +60,8 @@ def nearest(X: Tensor, relevance: Any, n_near: int, n_far: int, n_threads: int) 
 
 
 def _on_host(X: Tensor, relevance: Any, rows: Ints, near: Ints, far: Ints) -> None:
-    items = on_host._DenseItems(X.cpu().numpy())
-    on_host._by_rows(items, on_host._relevance_of(relevance, items.n), rows, near, far)
+    items = DenseItems(X.cpu().numpy())
+    by_rows(items, relevance_between(relevance, items.n), rows, near, far)
 
 
 class _List:
@@ -105,7 +109,7 @@ class _Items:
         shift = first + sum((rows.double() - first).sum(dim=0) for rows in self._parts()) / self.n
         if bool((self.X.round() == self.X).all()):
             shift = shift.round()
-        return shift, on_host._power_of_two(float((high - shift).maximum(shift - low).max()))
+        return shift, power_of_two(float((high - shift).maximum(shift - low).max()))
 
     def in_order(self, ids: Ints) -> Ints:
         """Lists of sorted items as lists of the items as they came."""
@@ -184,11 +188,11 @@ class _Items:
             return np.zeros(len(at), dtype=bool)  # all there are
         own, last = self.norms[at], scores[:, -1].double().cpu().numpy()
         full = np.isfinite(last)
-        unseen = on_host._unseen(own, np.where(full, last, 0.0), self.largest, self._slack(step))
+        unseen = least_unseen(own, np.where(full, last, 0.0), self.largest, self._slack(step))
         kth = apart[:, one.k - 1].cpu().numpy() * (self.scale**2 / 2) - own**2 / 2 + 2.0**-40 * own**2
         return np.asarray(full & ~(kth < unseen))
 
-    def _slack(self, step: int) -> on_host.Slack:
+    def _slack(self, step: int) -> Slack:
         """A bound on what rounding did to a score, from the two norms.
 
         Of halves: three times as many products, whose sums may be cut off instead of rounded, so six times as much; the
@@ -196,8 +200,8 @@ class _Items:
         covered by that too; what falls under the least half is at most 2⁻³⁵ of the largest number.
         """
         if step or self._halves is None:
-            return on_host._slack_of(self.d, _UNITS[step])
-        most, lost = on_host._slack_of(self.d, 6 * _UNITS[0]), 2.0**-34 * np.sqrt(self.d)
+            return slack_of(self.d, _UNITS[step])
+        most, lost = slack_of(self.d, 6 * _UNITS[0]), 2.0**-34 * np.sqrt(self.d)
         return lambda own, other: most(own, other) + lost * (own + other + lost)
 
     def _distances(self, rows: Tensor, ids: Tensor) -> Tensor:

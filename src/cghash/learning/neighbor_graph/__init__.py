@@ -1,0 +1,1 @@
+"""The parts of the exact neighbour graph, which neighbors.py puts together."""
