@@ -13,7 +13,9 @@ the work is done in float32 nevertheless:
 3. Where such a run may reach past the candidates kept, all scores of that item are computed again in float64,
    and the candidates that their bound leaves open are sorted as in 2.
 
-Whole numbers of moderate size (pixels, counts, one-hot features) give exact products: their bound is zero. The parts are in neighbor_graph/.
+Whole numbers of moderate size (pixels, counts, one-hot features) give exact products: their bound is zero.
+
+The parts are in neighbor_graph/.
 """
 
 from __future__ import annotations
