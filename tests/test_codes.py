@@ -46,6 +46,13 @@ def test_any_dtype_of_0_and_1_packs_alike(dtype):
     assert pack(np.array([[1, 0, 1]], dtype=dtype)).tolist() == [[5]]
 
 
+@given(bit_matrices)
+def test_bits_kept_column_by_column_pack_into_rows(bits):
+    packed = pack(np.asfortranarray(bits))  # as stumps hand them out
+    assert packed.flags.c_contiguous
+    np.testing.assert_array_equal(packed, pack(bits))
+
+
 def test_distance_worked_by_hand():
     d = weighted_hamming([[0, 1], [1, 1]], [[0, 1], [1, 0], [0, 0]], [3, 0.25])
     assert d.tolist() == [[0, 3.25, 0.25], [3, 0.25, 3.25]]

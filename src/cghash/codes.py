@@ -36,7 +36,8 @@ def pack(bits: ArrayLike) -> Bits:
     array([[1, 1],
            [6, 0]], dtype=uint8)
     """
-    return np.packbits(check_bits(bits, "bits"), axis=1, bitorder="little")
+    checked = np.ascontiguousarray(check_bits(bits, "bits"))  # packbits keeps the order of axes, kernels want rows
+    return np.packbits(checked, axis=1, bitorder="little")
 
 
 def unpack(codes: ArrayLike, n_bits: int) -> Bits:
