@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from cghash import CGHash, WeightedHammingIndex
 from cghash.codes import pack, unpack, weighted_hamming
 from cghash.exceptions import InvalidInputError
-from cghash.index import weighted_hamming as home
+from cghash.index import pruning
 from cghash.stores.origin import origin_of
 
 
@@ -278,7 +278,7 @@ def test_tables_are_dropped_when_codes_outgrow_the_memory_that_is_allowed():
 
 def test_searches_beside_changes_see_a_state_that_was_there(monkeypatch):
     """Tables are built and dropped all the while; each answer is that of a number of codes that there were."""
-    monkeypatch.setattr(home, "_BUILD_SECONDS", 1e-9)
+    monkeypatch.setattr(pruning, "_BUILD_SECONDS", 1e-9)
     rng = np.random.default_rng(8)
     codes = random_codes(rng, 60_000, 24, 3000)
     index = WeightedHammingIndex(24, rng.random(24), n_jobs=2)

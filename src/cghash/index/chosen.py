@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from ..exceptions import InvalidInputError
+from .checks import check_ids
+from .ids import IdTable
 
 Ints = NDArray[np.int64]
 
@@ -22,6 +26,23 @@ class Chosen:
 
     def __len__(self) -> int:
         return self.count
+
+    @classmethod
+    def by(cls, wanted: ArrayLike | None, ids: IdTable) -> Chosen:
+        """The positions that a filter, ids or a mask over them, lets through, of those that are not removed."""
+        if wanted is None:
+            return cls(len(ids), ids.allowed)
+        which = np.asarray(wanted)
+        if which.dtype != np.bool_:
+            return cls.of_positions(np.unique(ids.positions(check_ids(which, "filter"), "filter")), ids.n)
+        if which.shape != (len(ids),):
+            raise InvalidInputError(
+                f"filter must be ids, or a boolean mask of shape ({len(ids)},), one entry for each of `ids`, "
+                f"got shape {which.shape}"
+            )
+        keep = ids.mask
+        keep[keep] = which
+        return cls(int(keep.sum()), np.packbits(keep, bitorder="little"))
 
     @classmethod
     def of_positions(cls, positions: Ints, n: int) -> Chosen:

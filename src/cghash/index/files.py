@@ -15,6 +15,7 @@ from .. import _kernels
 from ..exceptions import FormatError
 from .checks import MOST_BITS, check_different
 from .ids import IdTable, ids_ascend
+from .pruning import keep_within
 from .sections import Content, Path, SectionFile, write_sections
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _adopt(index: WeightedHammingIndex, tables: dict[str, NDArray[Any]]) -> None
         index._blocks.adopt(tables)
     except (KeyError, TypeError, RuntimeError) as error:  # a table is missing or of another kind
         raise FormatError(f"tables: {error!r}") from error
-    index._keep_within()
+    keep_within(index._blocks, index._ids, index.max_memory)
 
 
 def _text(about: About) -> Content:

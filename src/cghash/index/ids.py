@@ -96,6 +96,13 @@ class IdTable:
             positions[(positions >= 0) & (marks == 1)] = -1
         return positions
 
+    def positions(self, ids: Ints, name: str = "ids") -> Ints:
+        """Positions of ids, all of which must be here."""
+        positions = self.find(ids)
+        if np.any(positions < 0):
+            raise InvalidInputError(f"{name} must be in the index, got {ids[np.argmax(positions < 0)]}, which is not")
+        return positions
+
     def _last_positions(self, ids: Ints) -> Ints:
         """Where an id was put last, removed since or not."""
         if self._ids is None:

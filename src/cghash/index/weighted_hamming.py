@@ -22,6 +22,7 @@ from .chosen import Chosen
 from .ids import IdTable
 from .locks import ReadWriteLock
 from .log import ADD, ADD_WITH_IDS, REMOVE, REWEIGHT, UNWEIGHT, UPDATE, Change, Log
+from .pruning import Pruning, keep_within, room_for_tables
 
 __all__ = ["WeightedHammingIndex"]
 
@@ -29,10 +30,7 @@ Codes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_LEAST_TO_PRUNE = 4096  # codes; below, a scan takes microseconds
 _MOST_MEMORY = 2**62
-_WITH_TABLES = 5.0  # times the codes' bytes: what codes and tables together may take
-_BUILD_SECONDS = 5e-7  # a code, to build the tables: what scans must have cost before they are built unasked
 
 
 class WeightedHammingIndex:
@@ -93,8 +91,7 @@ class WeightedHammingIndex:
         self._blocks = self._new_blocks()
         self._ids = IdTable()
         self._set_weights(weights)
-        self._scanned_seconds = 0.0  # since the tables were built
-        self._refused = 0  # number of codes at which tables were found not to pay
+        self._pruning = Pruning()
         self._log: Log | None = None
         self.file: dict[str, Any] = {}  # where it was loaded from: path, mapped, bytes, log_records, digest
 
@@ -187,7 +184,7 @@ class WeightedHammingIndex:
             fresh = self._ids.new_ids(len(packed), given)
             with self._recorded(ADD if fresh is None else ADD_WITH_IDS, packed, fresh):
                 self._append(packed, fresh)
-            self._keep_within()
+            keep_within(self._blocks, self._ids, self.max_memory)
 
     def _append(self, codes: Codes, ids: Ints | None) -> None:
         """Codes and ids, or neither: Ctrl-C comes when the codes are there."""
@@ -205,7 +202,7 @@ class WeightedHammingIndex:
         wanted = check_ids(ids)
         check_different(wanted)
         with self._lock.writing:
-            positions = self._positions(wanted)
+            positions = self._ids.positions(wanted)
             with self._recorded(REMOVE, None, wanted):
                 self._ids.remove(positions)
 
@@ -216,7 +213,7 @@ class WeightedHammingIndex:
         if len(wanted) != len(packed):
             raise InvalidInputError(f"ids must be as many as codes, {len(packed)}, got {len(wanted)}")
         with self._lock.writing:
-            positions = self._positions(wanted)
+            positions = self._ids.positions(wanted)
             with self._recorded(UPDATE, packed, wanted):
                 self._blocks.put(positions, packed)
 
@@ -230,7 +227,7 @@ class WeightedHammingIndex:
     def reconstruct(self, ids: ArrayLike) -> Codes:
         """The packed codes (n, n_bytes) of items."""
         with self._lock.reading:
-            return self._blocks.get(self._positions(check_ids(ids)))  # type: ignore[no-any-return]
+            return self._blocks.get(self._ids.positions(check_ids(ids)))  # type: ignore[no-any-return]
 
     def prepare(self) -> None:
         """Build the tables that search prunes by, if they may be built and an estimate says that they pay."""
@@ -259,11 +256,12 @@ class WeightedHammingIndex:
         wanted = check_whole(k, 1, "k")
         began = time.perf_counter()
         with self._lock.reading:
-            chosen = self._chosen(filter)
+            chosen = Chosen.by(filter, self._ids)
             most = min(wanted, len(chosen))
             whole, ids = self._nearest(queries, most, chosen)
             unit = self._unit
-            paid = self._has_paid(time.perf_counter() - began)
+            seconds = time.perf_counter() - began
+            paid = self.prune and self._pruning.has_paid(seconds, self._blocks, self._ids.n)
         if paid:
             self._prepare_unasked()
         distances, ids = whole * unit, ids.view(np.int64)  # NumPy's own int64, which it prints without its name
@@ -293,7 +291,7 @@ class WeightedHammingIndex:
         queries, _ = self._checked_queries(codes)
         limit = check_radius(radius)
         with self._lock.reading:
-            chosen = self._chosen(filter)
+            chosen = Chosen.by(filter, self._ids)
             whole_limit = math.floor(min(limit / self._unit, 2.0**53))
             offsets, whole, ids = self._within(queries, whole_limit, chosen)
             return offsets.view(np.int64), whole * self._unit, ids.view(np.int64)
@@ -401,29 +399,6 @@ class WeightedHammingIndex:
         self._whole = np.zeros(8 * self.n_bytes, dtype=np.int64)  # the bits past n_bits count nothing
         self._whole[: self.n_bits] = whole
 
-    def _chosen(self, wanted: ArrayLike | None) -> Chosen:
-        """The positions that a filter lets through, of those that are not removed."""
-        if wanted is None:
-            return Chosen(len(self._ids), self._ids.allowed)
-        which = np.asarray(wanted)
-        if which.dtype != np.bool_:
-            positions = np.unique(self._positions(check_ids(which, "filter"), "filter"))
-            return Chosen.of_positions(positions, self._ids.n)
-        if which.shape != (len(self._ids),):
-            raise InvalidInputError(
-                f"filter must be ids, or a boolean mask of shape ({len(self._ids)},), one entry for each of `ids`, "
-                f"got shape {which.shape}"
-            )
-        keep = self._ids.mask
-        keep[keep] = which
-        return Chosen(int(keep.sum()), np.packbits(keep, bitorder="little"))
-
-    def _positions(self, ids: Ints, name: str = "ids") -> Ints:
-        positions = self._ids.find(ids)
-        if np.any(positions < 0):
-            raise InvalidInputError(f"{name} must be in the index, got {ids[np.argmax(positions < 0)]}, which is not")
-        return positions
-
     def _new_blocks(self) -> Any:
         """Where codes are kept: in host memory, or on the device."""
         if self.device is None:
@@ -461,44 +436,17 @@ class WeightedHammingIndex:
     def _take_over(self, other: WeightedHammingIndex) -> None:
         """Hold the codes and ids of another index."""
         self._blocks, self._ids = other._blocks, other._ids
-        self._scanned_seconds, self._refused = 0.0, 0
+        self._pruning = Pruning()
 
     # Pruning
 
     def _prepare(self) -> None:
-        self._scanned_seconds, self._refused = 0.0, self._ids.n
-        room = self._room()
-        if not self.prune or self._ids.n < _LEAST_TO_PRUNE or room <= 0:
-            self._blocks.forget()
-            return
-        how = self._whole, self._ids.explicit, self._ids.allowed
-        if self._blocks.prepare(*how, room, False, self._threads):
-            self._refused = 0
-
-    def _room(self) -> float:
-        """Bytes that tables may take, a bit for each code that may change set aside."""
-        held = int(self._blocks.info()["code_bytes"])
-        most = _WITH_TABLES * self._ids.n * self.n_bytes - held - self._ids.n / 4
-        return most if self.max_memory is None else min(most, float(self.max_memory - held - self._ids.nbytes))
-
-    def _keep_within(self) -> None:
-        """Drop the tables when there is more than `max_memory`."""
-        if self.max_memory is not None and self._blocks.n_prepared:
-            found = self._blocks.info()
-            if found["code_bytes"] + found["prune_bytes"] + self._ids.nbytes > self.max_memory:
-                self._blocks.forget()
-
-    def _has_paid(self, seconds: float) -> bool:
-        """Count a search's time towards building the tables; whether it has paid for them."""
-        n = self._ids.n
-        if not self.prune or n < max(_LEAST_TO_PRUNE, 2 * self._refused) or 4 * self._blocks.n_prepared > 3 * n:
-            return False
-        self._scanned_seconds += seconds
-        return self._scanned_seconds > _BUILD_SECONDS * n
+        room = room_for_tables(self._blocks, self._ids, self.n_bytes, self.max_memory) if self.prune else 0.0
+        self._pruning.build(self._blocks, self._ids, self._whole, room, self._threads)
 
     def _prepare_unasked(self) -> None:
         with self._lock.writing:
-            if self._scanned_seconds > _BUILD_SECONDS * self._ids.n:  # no other thread was faster
+            if self._pruning.is_due(self._ids.n):  # no other thread was faster
                 try:
                     self._prepare()
                 except MemoryError:  # the search itself is answered

@@ -1,0 +1,56 @@
+"""When an index builds the tables that its search prunes by, and when it drops them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .ids import IdTable
+
+_LEAST = 4096  # codes; below, a scan takes microseconds
+_WITH_TABLES = 5.0  # times the codes' bytes: what codes and tables together may take
+_BUILD_SECONDS = 5e-7  # a code, to build the tables: what scans must have cost before they are built unasked
+
+
+class Pruning:
+    """What scans have cost since the tables were built; `blocks` below are the codes, `ids` their table."""
+
+    def __init__(self) -> None:
+        self._scanned_seconds = 0.0
+        self._refused = 0  # number of codes at which tables were found not to pay
+
+    def has_paid(self, seconds: float, blocks: Any, n: int) -> bool:
+        """Count a search's time towards building the tables of n codes; whether it has paid for them."""
+        if n < max(_LEAST, 2 * self._refused) or 4 * blocks.n_prepared > 3 * n:
+            return False
+        self._scanned_seconds += seconds
+        return self.is_due(n)
+
+    def is_due(self, n: int) -> bool:
+        """Whether scans have cost as much as building the tables of n codes."""
+        return self._scanned_seconds > _BUILD_SECONDS * n
+
+    def build(self, blocks: Any, ids: IdTable, whole_weights: NDArray[np.int64], room: float, n_threads: int) -> None:
+        """Build the tables where an estimate says that they pay; `room` are the bytes that they may take."""
+        self._scanned_seconds, self._refused = 0.0, ids.n
+        if ids.n < _LEAST or room <= 0:
+            blocks.forget()
+        elif blocks.prepare(whole_weights, ids.explicit, ids.allowed, room, False, n_threads):
+            self._refused = 0
+
+
+def room_for_tables(blocks: Any, ids: IdTable, n_bytes: int, max_memory: int | None) -> float:
+    """Bytes that tables of codes of `n_bytes` may take, a bit for each code that may change set aside."""
+    held = int(blocks.info()["code_bytes"])
+    most = _WITH_TABLES * ids.n * n_bytes - held - ids.n / 4
+    return most if max_memory is None else min(most, float(max_memory - held - ids.nbytes))
+
+
+def keep_within(blocks: Any, ids: IdTable, max_memory: int | None) -> None:
+    """Drop the tables when codes, ids and tables together take more than `max_memory`."""
+    if max_memory is not None and blocks.n_prepared:
+        found = blocks.info()
+        if found["code_bytes"] + found["prune_bytes"] + ids.nbytes > max_memory:
+            blocks.forget()
