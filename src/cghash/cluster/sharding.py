@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from .._validation import check_whole
 from ..exceptions import FormatError, InvalidInputError
-from ..index.checks import check_codes, check_ids, check_radius
+from ..index.checks import check_ids, check_queries, check_radius
 from ..stores.origin import Origin, read_header
 from ..stores.ranking import Codes, Ints
 from .clients import at_home, connected, in_any_order, workers_of
@@ -151,7 +151,7 @@ class ShardedIndex:
         k : int
         filter : ids, optional; search among these only
         """
-        queries, single = self._checked_queries(codes)
+        queries, single = check_queries(codes, self.n_bits)
         check_whole(k, 1, "k")
         blocks = self._asked(search_shards, queries, k, filter)
         found = [merged_nearest(answers, k) for answers in blocks]
@@ -160,7 +160,7 @@ class ShardedIndex:
 
     def range_search(self, codes: ArrayLike, radius: float, *, filter: ArrayLike | None = None) -> Within:  # noqa: A002
         """All items within a distance of each query, as `WeightedHammingIndex.range_search` gives them."""
-        queries, _ = self._checked_queries(codes)
+        queries, _ = check_queries(codes, self.n_bits)
         blocks = self._asked(search_within, queries, check_radius(radius), filter)
         found = [merged_within(answers) for answers in blocks]
         counts = np.concatenate([np.diff(offsets) for offsets, _, _ in found])
@@ -212,11 +212,6 @@ class ShardedIndex:
         workers = workers_of(self._client)
         for number, worker in enumerate(workers[: len(self.shards)]):
             yield worker, self.shards[number :: len(workers)]
-
-    def _checked_queries(self, codes: ArrayLike) -> tuple[Codes, bool]:
-        array = np.asarray(codes)
-        single = array.ndim == 1
-        return check_codes(array[None] if single else array, self.n_bits), single
 
 
 def _groups(parts: Sequence[Part], codes: int) -> list[tuple[Part, ...]]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..device.tensors import is_tensor
 from ..exceptions import InvalidInputError
 
 MOST_BITS = 1024
@@ -33,6 +34,13 @@ def check_codes(codes: Any, n_bits: int, name: str = "codes") -> NDArray[np.uint
             f"got {array[row].tolist()} in row {row}"
         )
     return np.ascontiguousarray(array)
+
+
+def check_queries(codes: Any, n_bits: int) -> tuple[NDArray[np.uint8], bool]:
+    """Packed codes (q, ⌈n_bits/8⌉) of queries, of one code (⌈n_bits/8⌉,) too; and whether it was one."""
+    array = codes.cpu().numpy() if is_tensor(codes) else np.asarray(codes)
+    single = array.ndim == 1
+    return check_codes(array[None] if single else array, n_bits), single
 
 
 def check_ids(ids: Any, name: str = "ids") -> NDArray[np.int64]:

@@ -17,7 +17,16 @@ from .._validation import check_jobs, check_whole
 from ..codes import check_weights, whole_weights
 from ..device.tensors import device_of, is_on_gpu, is_tensor
 from ..exceptions import InvalidInputError
-from .checks import LARGEST_ID, MOST_BITS, check_codes, check_different, check_functions, check_ids, check_radius
+from .checks import (
+    LARGEST_ID,
+    MOST_BITS,
+    check_codes,
+    check_different,
+    check_functions,
+    check_ids,
+    check_queries,
+    check_radius,
+)
 from .chosen import Chosen
 from .ids import IdTable
 from .locks import ReadWriteLock
@@ -252,7 +261,7 @@ class WeightedHammingIndex:
         ids : (q, k) int64, ascending among equal distances; -1 where there are fewer
             Both (k,) for one code.
         """
-        queries, single = self._checked_queries(codes)
+        queries, single = check_queries(codes, self.n_bits)
         wanted = check_whole(k, 1, "k")
         began = time.perf_counter()
         with self._lock.reading:
@@ -288,7 +297,7 @@ class WeightedHammingIndex:
         distances : float64, ascending for each query
         ids : int64, ascending among equal distances
         """
-        queries, _ = self._checked_queries(codes)
+        queries, _ = check_queries(codes, self.n_bits)
         limit = check_radius(radius)
         with self._lock.reading:
             chosen = Chosen.by(filter, self._ids)
@@ -421,11 +430,6 @@ class WeightedHammingIndex:
         from ..device.blocks import check_code_tensor
 
         return check_code_tensor(codes, self.n_bits)
-
-    def _checked_queries(self, codes: Any) -> tuple[Codes, bool]:
-        array = codes.cpu().numpy() if is_tensor(codes) else np.asarray(codes)
-        single = array.ndim == 1
-        return check_codes(array[None] if single else array, self.n_bits), single
 
     def _recorded(
         self, operation: int, codes: Codes | None, ids: Ints | None, weights: Floats | None = None
