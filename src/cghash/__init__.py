@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .learning.result import FitResult as FitResult
     from .models import load as load
 
-__version__ = "0.1.0"
+    __version__: str
 
 _HOMES = {
     "CGHash": ".hasher",
@@ -36,6 +36,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Public names load on first use, so that `cghash --help` stays quick."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("cghash")  # pyproject.toml says it, once
     if name in _HOMES:
         return getattr(import_module(_HOMES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from .. import __version__
 from ._group import CommandLine
 from ._options import debug_option
 
@@ -25,7 +24,7 @@ COMMANDS = {  # in the order of use: where each lives, and what `cghash --help` 
 
 
 @click.group(cls=CommandLine, commands_at=COMMANDS, invoke_without_command=True)
-@click.version_option(__version__, prog_name="cghash", message="%(prog)s %(version)s")
+@click.version_option(package_name="cghash", prog_name="cghash", message="%(prog)s %(version)s")
 @debug_option
 @click.pass_context
 def main(context: click.Context) -> None:
