@@ -15,9 +15,9 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from cghash import CGHash
 from cghash.exceptions import FewerBitsWarning, InvalidInputError, NothingToLearnError
+from cghash.learning.families import FAMILIES
 from cghash.learning.losses import SquaredHinge
 
-FAMILIES = ["linear", "stump", "tree", "rbf", "rbf-kmeans"]
 DIGITS, LABELS = load_digits(return_X_y=True)
 X, Y = DIGITS[:100], LABELS[:100]
 ROWS = np.array([[0, 1, 2], [3, 4, 5]])

@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from cghash.exceptions import FormatError, InvalidInputError
-from cghash.learning.families import family_of, functions_class
+from cghash.learning.families import FAMILIES, family_of, functions_class
 from cghash.learning.families.features import Features, fit_scaler, standardized
 from cghash.learning.families.minorize import minorize_maximize, relaxed_gain, signs
 from cghash.learning.families.passes import LocalPasses
@@ -27,13 +27,8 @@ from cghash.learning.supervision import from_labels
 from cghash.learning.triplets import from_rows
 
 pytestmark = pytest.mark.native
-KINDS = {
-    "linear": ("linear", True),
+KINDS = {name: (name, True) for name in FAMILIES} | {  # as `family_of` takes them
     "linear as in the paper": ("linear", False),
-    "rbf": ("rbf", True),
-    "rbf over k-means": ("rbf-kmeans", True),
-    "stump": ("stump", True),
-    "tree": ("tree", True),
     "DecisionTreeClassifier": (DecisionTreeClassifier(max_depth=2, criterion="entropy"), True),
     "LogisticRegression": (LogisticRegression(), True),
 }

@@ -101,6 +101,10 @@ def triplet_set(X, rng):
     return join([from_lists(near, far, N_ITEMS), from_rows(rows, N_ITEMS, rng.random(100))])
 
 
+def test_every_loss_is_held_to_the_contract():
+    assert set(LOSSES) <= set(CASES), "give a new loss its formula in cvxpy in CASES"
+
+
 class Master:
     """A master problem twice: as the library sees it, and as written-out triplets A (t, m), p (t,)."""
 

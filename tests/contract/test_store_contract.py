@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from cghash import CGHash, WeightedHammingIndex, models
+from cghash import CGHash, WeightedHammingIndex, models, stores
 from cghash.codes import unpack, weighted_hamming
 from cghash.exceptions import FormatError, InvalidInputError, MissingDependencyError
 from cghash.peers import ITQ, LSH
@@ -22,17 +26,35 @@ from cghash.stores.faiss import FaissStore
 from cghash.stores.parquet import ParquetStore
 from cghash.stores.postgres import PostgresStore
 
-WRITERS = {
-    "faiss exact": (FaissStore, {"kind": "exact"}),
-    "faiss binary": (FaissStore, {"kind": "binary", "n_bits": 64}),
-    "faiss hnsw": (FaissStore, {"kind": "hnsw", "n_bits": 64}),
-    "parquet": (ParquetStore, {}),
-    "duckdb": (DuckDBStore, {}),
-    "postgres scan": (PostgresStore, {"hnsw": False}),
-    "postgres hnsw": (PostgresStore, {"n_bits": 64}),
+
+@dataclass
+class Case:
+    """What the contract must know of a store beside its class."""
+
+    store: type[base.Store]
+    options: dict[str, Any] = field(default_factory=dict)  # of `write`
+    proven: bool = True  # whether every answer is exact
+    gaps: bool = False  # whether a file has bytes that mean nothing, so that damage there goes unseen
+    file: bool = True  # whether it is kept in a file of its own, at a path; else `place` must know where
+    flips: int = 100  # bytes that are altered, one after another
+
+
+CASES = {
+    "faiss exact": Case(FaissStore, {"kind": "exact"}),
+    "faiss binary": Case(FaissStore, {"kind": "binary", "n_bits": 64}, proven=False),
+    "faiss hnsw": Case(FaissStore, {"kind": "hnsw", "n_bits": 64}, proven=False),
+    "parquet": Case(ParquetStore, gaps=True),
+    "duckdb": Case(DuckDBStore, gaps=True, flips=20),
+    "postgres scan": Case(PostgresStore, {"hnsw": False}, file=False),
+    "postgres hnsw": Case(PostgresStore, {"n_bits": 64}, proven=False, file=False),
 }
-PROVEN = ("faiss exact", "parquet", "duckdb", "postgres scan")
-of_files = pytest.mark.parametrize("name", [name for name in WRITERS if not name.startswith("postgres")])
+of_files = pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.file])
+
+
+def test_every_store_is_held_to_the_contract():
+    for module in pkgutil.iter_modules(stores.__path__, "cghash.stores."):
+        importlib.import_module(module.name)
+    assert set(base.Store.__subclasses__()) == {case.store for case in CASES.values()}, "add a new store to CASES"
 
 
 def random_codes(rng, n, n_bits, distinct=None):
@@ -50,7 +72,7 @@ def nearest(origin, queries, codes, ids, k):
     return np.take_along_axis(distances, order, axis=1), ids[order]
 
 
-@pytest.fixture(params=WRITERS)
+@pytest.fixture(params=CASES)
 def name(request):
     return request.param
 
@@ -58,7 +80,7 @@ def name(request):
 @pytest.fixture
 def place(name, tmp_path, request):
     """Where a store of a name is: the path of a file, or a URL and a table."""
-    if not name.startswith("postgres"):
+    if CASES[name].file:
         return lambda path: (tmp_path / path, {})
     url = request.getfixturevalue("postgres")()
     return lambda path: (url, {"table": path})
@@ -71,12 +93,11 @@ def file(tmp_path):
 
 @pytest.fixture
 def write(name, place):
-    cls, options = WRITERS[name]
-    opened = []
+    case, opened = CASES[name], []
 
     def written(*arguments, path="codes.store", **more):
         where, named = place(path)
-        opened.append(cls.write(where, *arguments, **options, **named, **more))
+        opened.append(case.store.write(where, *arguments, **case.options, **named, **more))
         return opened[-1]
 
     yield written
@@ -92,7 +113,7 @@ def close(store):
 @pytest.fixture
 def reopen(name, place):
     where, named = place("codes.store")
-    return partial(WRITERS[name][0].open, where, **named)
+    return partial(CASES[name].store.open, where, **named)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 7, 8, 9, 40, 64, 100]), st.sampled_from([0, 1, 5, 60]))
@@ -108,7 +129,7 @@ def test_proven_answers_are_the_nearest_of_all_and_distances_are_those_of_the_we
     found = store.search(queries, k)
     close(store)
     assert found.distances.shape == found.ids.shape == (4, k)
-    assert found.exact.all() or name not in PROVEN
+    assert found.exact.all() or not CASES[name].proven
     here = min(n, k)
     distances, nearest_ids = nearest(origin, queries, codes, ids, k)
     np.testing.assert_array_equal(found.distances[found.exact][:, :here], distances[found.exact])
@@ -150,7 +171,7 @@ def test_answers_are_those_of_our_own_index(write, name):
     np.testing.assert_array_equal(found.ids[found.exact], ids[found.exact])
     np.testing.assert_array_equal(found.distances[found.exact], distances[found.exact])
     recall = np.mean([np.isin(a, b).mean() for a, b in zip(distances, found.distances, strict=True)])
-    assert recall == 1.0 if name in PROVEN else recall > 0.9
+    assert recall == 1.0 if CASES[name].proven else recall > 0.9
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
@@ -253,7 +274,7 @@ def test_missing_file_is_what_the_system_says_and_a_folder_is_a_format_error(fil
 
 
 def changes_nothing(reopen, name, queries, expected):
-    """Whether a damaged store is refused, or was damaged where nothing is: DuckDB and Parquet leave bytes unused."""
+    """Whether a damaged store is refused, or was damaged where nothing is."""
     try:
         opened = reopen()
         found = opened.search(queries, 3)
@@ -261,7 +282,7 @@ def changes_nothing(reopen, name, queries, expected):
     except FormatError as error:
         return "codes.store" in str(error)
     same = np.array_equal(found.ids, expected.ids) and np.array_equal(found.distances, expected.distances)
-    return same and name in ("duckdb", "parquet")
+    return same and CASES[name].gaps
 
 
 @of_files
@@ -284,7 +305,7 @@ def test_altered_byte_is_a_format_error_or_changes_nothing(file, write, reopen, 
     expected = store.search(codes[:5], 3)
     close(store)
     content = file.read_bytes()
-    for place in rng.integers(0, len(content), 20 if name == "duckdb" else 100):
+    for place in rng.integers(0, len(content), CASES[name].flips):
         damaged = bytearray(content)
         damaged[place] ^= 1 << rng.integers(8)
         file.write_bytes(damaged)

@@ -31,9 +31,9 @@ class Loss(Protocol):
 
 
 class _BuiltIn:
-    """A loss that the kernels know by its code."""
+    """A loss with a name; `code` is its number in the kernels, None where these do not know it."""
 
-    code: int
+    code: int | None = None
     name: str
     smooth = True
     dead_above = np.inf  # margins from here on have no multiplier
@@ -132,7 +132,7 @@ LOSSES = {loss.name: loss for loss in (SquaredHinge(), Hinge(), Logistic(), Expo
 
 
 def kernel_code(loss: Loss) -> int | None:
-    """The number by which the kernels know a loss; None for a user's own, also one derived from a built-in loss."""
+    """The number by which the kernels know a loss; None for one that they do not, also one derived from another."""
     return loss.code if type(loss) in {type(known) for known in LOSSES.values()} else None  # type: ignore[attr-defined]
 
 

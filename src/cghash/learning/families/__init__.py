@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...exceptions import InvalidInputError
@@ -24,7 +25,14 @@ from .tree import TreeFamily, TreeFunctions
 
 __all__ = ["FAMILIES", "Family", "Functions", "Priced", "family_of", "functions_class"]
 
-FAMILIES = ("linear", "stump", "tree", "rbf", "rbf-kmeans")
+_MAKERS: dict[str, Callable[[bool], Family]] = {  # by the value of `hash_function`: from `refined` to the family
+    "linear": LinearFamily,
+    "stump": lambda refined: StumpFamily(),
+    "tree": lambda refined: TreeFamily(),
+    "rbf": RBFFamily,
+    "rbf-kmeans": lambda refined: RBFFamily(refined, landmarks=cluster_centres),
+}
+FAMILIES = tuple(_MAKERS)
 _FUNCTIONS: tuple[type[Functions], ...] = (
     LinearFunctions,
     StumpFunctions,
@@ -40,16 +48,8 @@ def family_of(hash_function: Any, refined: bool) -> Family:
     from sklearn.tree import DecisionTreeClassifier
 
     if isinstance(hash_function, str):
-        if hash_function == "linear":
-            return LinearFamily(refined)
-        if hash_function == "rbf":
-            return RBFFamily(refined)
-        if hash_function == "rbf-kmeans":
-            return RBFFamily(refined, landmarks=cluster_centres)
-        if hash_function == "stump":
-            return StumpFamily()
-        if hash_function == "tree":
-            return TreeFamily()
+        if hash_function in _MAKERS:
+            return _MAKERS[hash_function](refined)
         raise InvalidInputError(f"hash_function must be one of {list(FAMILIES)} or a classifier, got {hash_function!r}")
     if type(hash_function) is DecisionTreeClassifier:
         return TreeFamily(hash_function)
