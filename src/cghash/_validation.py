@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -10,16 +12,32 @@ from numpy.typing import NDArray
 from .exceptions import InvalidInputError
 
 LARGEST = 1e150
+_OTHER_NAMES = {"near": "positive", "far": "negative"}  # which tables of triplets may have
+
+
+def did_you_mean(value: Any, choices: Iterable[str]) -> str:
+    """The choice that a word is nearest to, as the end of a message; nothing where none is near.
+
+    >>> did_you_mean("neighbours", ["mixed", "neighbors"]), did_you_mean("L1", ["l1"]), did_you_mean("cube", ["tree"])
+    ("; did you mean 'neighbors'?", "; did you mean 'l1'?", '')
+    """
+    if not isinstance(value, str):
+        return ""
+    plain = {choice.lower().replace("_", "-"): choice for choice in choices}
+    near = get_close_matches(value.lower().replace("_", "-"), plain, n=1)
+    return f"; did you mean {plain[near[0]]!r}?" if near else ""
 
 
 def check_rows(rows: Any, width: int, n_items: int, name: str, words: str) -> NDArray[np.int64]:
-    """An (m, width) array of row numbers, each row of different items."""
+    """An (m, width) array of row numbers, each row of different items; a table's columns may be named by the words."""
     try:
-        array = np.asarray(rows)
+        array = np.asarray(_in_order(rows, words.split(", ")))
     except ValueError as error:  # rows of different lengths
         raise InvalidInputError(f"{name} must have shape (m, {width}) ({words}), got {error}") from error
     if array.ndim != 2 or array.shape[1] != width:
-        raise InvalidInputError(f"{name} must have shape (m, {width}) ({words}), got shape {array.shape}")
+        raise InvalidInputError(
+            f"{name} must have shape (m, {width}) ({words}), got shape {array.shape}{_shape_hint(array, width)}"
+        )
     if array.shape[0] == 0:
         raise InvalidInputError(f"{name} must not be empty")
     if array.dtype.kind not in "iu":
@@ -29,8 +47,9 @@ def check_rows(rows: Any, width: int, n_items: int, name: str, words: str) -> ND
     outside = (array < 0) | (array >= n_items)
     if outside.any():
         row = int(np.argmax(outside.any(axis=1)))
+        counted = "; do they count from 1? Subtract 1" if array.min() >= 1 and array.max() == n_items else ""
         raise InvalidInputError(
-            f"{name} must be row numbers from 0 to {n_items - 1}, got {array[row].tolist()} in row {row}"
+            f"{name} must be row numbers from 0 to {n_items - 1}, got {array[row].tolist()} in row {row}{counted}"
         )
     array = np.ascontiguousarray(array, dtype=np.int64)
     ordered = np.sort(array, axis=1)
@@ -41,6 +60,21 @@ def check_rows(rows: Any, width: int, n_items: int, name: str, words: str) -> ND
             f"{name} must name {width} different items in each row, got {array[row].tolist()} in row {row}"
         )
     return array
+
+
+def _in_order(rows: Any, words: list[str]) -> Any:
+    """A table of as many columns as words, these in the order of the words where they are named so."""
+    columns = list(getattr(rows, "columns", ()))
+    names = [word if word in columns else _OTHER_NAMES.get(word, word) for word in words]
+    return rows[names] if sorted(map(str, columns)) == sorted(names) else rows
+
+
+def _shape_hint(array: NDArray[Any], width: int) -> str:
+    if array.ndim == 2 and array.shape[0] == width:
+        return "; its transpose, .T, has that shape"
+    if array.ndim == 2 and width == 3 and array.shape[1] == 4:
+        return "; weights go to triplet_weights"
+    return f"; a single one is a list of one row, [[{', '.join(map(str, array))}]]" if array.shape == (width,) else ""
 
 
 def check_weights(weights: Any, n: int, name: str) -> NDArray[np.float64]:
@@ -68,7 +102,7 @@ def check_size(X: Any) -> None:
 
 def check_choice(value: Any, choices: tuple[str, ...], name: str) -> str:
     if not isinstance(value, str) or value not in choices:
-        raise InvalidInputError(f"{name} must be one of {list(choices)}, got {value!r}")
+        raise InvalidInputError(f"{name} must be one of {list(choices)}, got {value!r}{did_you_mean(value, choices)}")
     return str(value)
 
 

@@ -63,9 +63,11 @@ def unpack(codes: ArrayLike, n_bits: int) -> Bits:
     if packed.ndim != 2 or packed.dtype != np.uint8:
         raise InvalidInputError(f"codes must be a 2-D array of uint8, got {_describe(packed)}")
     if packed.shape[1] != (n_bits + 7) // 8:
+        looks = "; are they bits already?" if packed.shape[1] == n_bits else ""
         raise InvalidInputError(
-            f"codes must have {(n_bits + 7) // 8} bytes an item for n_bits={n_bits}, got {packed.shape[1]}"
+            f"codes must have {(n_bits + 7) // 8} bytes an item for n_bits={n_bits}, got {packed.shape[1]}{looks}"
         )
+    check_padding(packed, n_bits, "codes")
     return np.unpackbits(packed, axis=1, count=n_bits, bitorder="little")
 
 
@@ -260,8 +262,27 @@ def check_bits(bits: ArrayLike, name: str) -> Bits:
     if not (values.dtype == np.uint8 and values.max(initial=0) <= 1):  # bits that are so already: one fast look
         wrong = values[(values != 0) & (values != 1)]
         if wrong.size:
-            raise InvalidInputError(f"{name} must hold only 0 and 1, got {wrong[0]}")
+            raise InvalidInputError(f"{name} must hold only 0 and 1, got {wrong[0]}{_not_bits(values, wrong)}")
     return values.astype(np.uint8, copy=False)
+
+
+def _not_bits(values: NDArray[np.generic], wrong: NDArray[np.generic]) -> str:
+    """What numbers that are not bits look like."""
+    if np.all(wrong == -1):
+        return "; signs h of -1 and 1 are the bits (1 + h) / 2"
+    return "; packed codes? cghash.codes.unpack(codes, n_bits) gives their bits" if values.dtype == np.uint8 else ""
+
+
+def check_padding(packed: Bits, n_bits: int, name: str) -> None:
+    """Refuse packed codes (n, ⌈n_bits/8⌉) with bits past n_bits, which another order of bits has."""
+    used = n_bits % 8
+    if not used or not packed.size or not int(packed[:, -1].max()) >> used:
+        return
+    row = int(np.argmax(packed[:, -1] >> used > 0))
+    raise InvalidInputError(
+        f"{name} must have 0 in the bits past n_bits={n_bits} (bit j is code[j // 8] >> (j % 8) & 1), "
+        f'got {packed[row].tolist()} in row {row}; numpy.packbits needs bitorder="little", as cghash.codes.pack has'
+    )
 
 
 def check_weights(weights: ArrayLike, n_bits: int) -> Floats:

@@ -13,10 +13,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from . import _validation as check
+from ._items import validated_items
 from ._kernels import n_threads
 from ._progress import FitProgress
 from .checkpoints import Checkpoint, fingerprint_of
@@ -296,7 +297,7 @@ class CGHash(CodeEstimator):
     def _validated(self, X: Any, reset: bool) -> Any:
         sparse = "csr" if self.hash_function == "linear" else False
         least = 2 if reset else 1
-        return validate_data(
+        return validated_items(
             self,
             X,
             reset=reset,

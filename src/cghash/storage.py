@@ -31,6 +31,15 @@ _MEASURED = ("result", "records")  # where a number may be nan
 _NUMBERS = (*_MEASURED, "parameters")  # where it may be infinite
 _INFINITY = "Infinity"
 
+_BEGINNINGS = {  # how files begin that are taken for others, and what they are
+    b"\x89CGHIX": "an index file, which WeightedHammingIndex.load and 'cghash search' read",
+    b"\x93NUMPY": "an array of NumPy (.npy)",
+    b"PK\x03\x04": "a zip archive (.npz, .xlsx)",
+    b"PAR1": "a Parquet file",
+    b"SQLite format 3": "an SQLite database",
+    b"\x80": "a pickle, which is never read",
+}
+
 
 @contextmanager
 def written_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
@@ -76,6 +85,27 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file beside its place, flush it to the disk and rename it: a kill leaves the old file or the new."""
     with written_atomically(path) as file:
         file.write(content)
+
+
+def described(path: str | os.PathLike[str]) -> str:
+    """What a file is by its first bytes, in words that follow "it is"; nothing where they do not tell.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     described(file.name)
+    'empty'
+    """
+    with open(path, "rb") as file:
+        head = file.read(256)  # metadata come first in safetensors
+    if not head:
+        return "empty"
+    if head[8:9] == b"{" and head[2:8] == bytes(6):  # the length of a header, and a header
+        return (
+            "a model or a checkpoint, which cghash.load and 'cghash info' read" if f'"{KEY}"'.encode() in head else ""
+        )
+    if all(byte >= 32 or byte in b"\t\n\r" for byte in head):
+        return "text"
+    return next((words for begin, words in _BEGINNINGS.items() if head.startswith(begin)), "")
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
@@ -149,7 +179,17 @@ def _foreign(path: Any) -> Iterator[None]:
     except (FileNotFoundError, PermissionError, FormatError):
         raise
     except (SafetensorError, ValueError, TypeError, OSError) as error:
-        raise FormatError(f"{path} is not a cghash file, or it is damaged: {error}") from error
+        raise FormatError(_why_foreign(path, error)) from error
+
+
+def _why_foreign(path: Any, error: Exception) -> str:
+    if os.path.isfile(path) and (found := described(path)):
+        if not found.startswith("a model"):
+            return f"{path} is not a cghash file: it is {found}"
+        if "invalid header length" in str(error) or "incomplete" in str(error).lower():
+            size = os.path.getsize(path)
+            return f"{path} is damaged: it is cut short, at {size} bytes; copy or write it again"
+    return f"{path} is not a cghash file, or it is damaged: {error}"
 
 
 def _parsed(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
@@ -165,10 +205,16 @@ def _header(path: Any, metadata: Mapping[str, str], kind: str, version: int) -> 
     header = _parsed(path, metadata)
     found, number = header["format"], header["version"]
     if found != kind:
-        raise FormatError(f"{path} must be a {kind} file, got a {found!r} file")
+        hint = "; a fit with that checkpoint goes on from it, and saves a model" if found == "cghash-checkpoint" else ""
+        raise FormatError(f"{path} must be a {kind} file, got a {found!r} file{hint}")
     if not isinstance(number, int) or not 1 <= number <= version:
-        raise FormatError(f"{path} has format version {number!r}; this cghash reads versions 1 to {version}")
+        newer = "; a newer cghash wrote it: pip install --upgrade cghash" if _is_above(number, version) else ""
+        raise FormatError(f"{path} has format version {number!r}; this cghash reads versions 1 to {version}{newer}")
     return header
+
+
+def _is_above(number: Any, version: int) -> bool:
+    return isinstance(number, int) and number > version
 
 
 def checksum(header: str, arrays: Mapping[str, NDArray[Any]]) -> str:

@@ -33,8 +33,11 @@ def is_on_gpu(values: Any) -> bool:
 
 
 def in_host_memory(values: Any) -> Any:
-    """The numbers of a tensor as an array; all else as it is."""
-    return values.detach().cpu().numpy() if is_tensor(values) else values
+    """The numbers of a tensor as an array, bfloat16 as float32, which NumPy has; all else as it is."""
+    if not is_tensor(values):
+        return values
+    tensor = values.detach().cpu()
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
 
 
 def device_of(device: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..codes import check_padding
 from ..device.tensors import is_tensor
 from ..exceptions import InvalidInputError
 
@@ -21,19 +22,24 @@ def check_codes(codes: Any, n_bits: int, name: str = "codes") -> NDArray[np.uint
     array = np.asarray(codes)
     n_bytes = -(-n_bits // 8)
     if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != n_bytes:
-        looks = " (bits? cghash.codes.pack packs them)" if array.ndim == 2 and array.shape[1] == n_bits else ""
         raise InvalidInputError(
             f"{name} must be packed uint8 of shape (n, {n_bytes}) for {n_bits} bits, "
-            f"got shape {array.shape}, dtype {array.dtype}{looks}"
+            f"got shape {array.shape}, dtype {array.dtype}{looks_like(array, n_bits)}"
         )
-    unused = 8 * n_bytes - n_bits
-    if unused and array.size and int(array[:, -1].max()) >> (8 - unused):
-        row = int(np.argmax(array[:, -1] >> (8 - unused) > 0))
-        raise InvalidInputError(
-            f"{name} must have 0 in the bits past n_bits={n_bits} (bit j is code[j // 8] >> (j % 8) & 1), "
-            f"got {array[row].tolist()} in row {row}"
-        )
+    check_padding(array, n_bits, name)
     return np.ascontiguousarray(array)
+
+
+def looks_like(array: NDArray[Any], n_bits: int) -> str:
+    """What an array that is not packed codes may be, and what to do then, as the end of a message."""
+    if array.ndim != 2 or array.dtype.kind not in "buif":
+        return ""
+    if array.shape[1] == n_bits:
+        return " (bits? cghash.codes.pack packs them)"
+    if array.shape[1] != -(-n_bits // 8):
+        return " (items? a model's encode gives their codes)" if array.dtype.kind == "f" else ""
+    bytes_ = array.size and np.all((array >= 0) & (array < 256) & (array == np.floor(array)))
+    return " (astype(numpy.uint8) makes codes of them)" if bytes_ else ""
 
 
 def check_queries(codes: Any, n_bits: int) -> tuple[NDArray[np.uint8], bool]:
@@ -51,12 +57,23 @@ def check_ids(ids: Any, name: str = "ids") -> NDArray[np.int64]:
     if array.size == 0:
         return np.zeros(0, dtype=np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InvalidInputError(f"{name} must be a 1-D array of int64, got shape {array.shape}, dtype {array.dtype}")
+        hint = "; keep names in a list of your own, and take row numbers" if array.dtype.kind in "UOST" else ""
+        raise InvalidInputError(
+            f"{name} must be a 1-D array of int64, got shape {array.shape}, dtype {array.dtype}{hint}"
+        )
     if array.max() > LARGEST_ID:
         raise InvalidInputError(f"{name} must be at most {LARGEST_ID}, got {array.max()}")
     if array.min() < 0:
         raise InvalidInputError(f"{name} must be 0 or more, got {array.min()}")
     return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def check_not_mask(which: NDArray[Any], n_codes: int) -> None:
+    """Refuse as ids what must be a mask of numbers: an entry for each code, 0 and 1 alone, and these repeated."""
+    if which.dtype.kind in "iuf" and which.shape == (n_codes,) and n_codes > 2 and np.isin(which, (0, 1)).all():
+        raise InvalidInputError(
+            f"filter must be ids, or a boolean mask, got {n_codes} numbers of 0 and 1: a mask? pass astype(bool)"
+        )
 
 
 def check_different(ids: NDArray[np.int64], name: str = "ids") -> None:

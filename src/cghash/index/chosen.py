@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..exceptions import InvalidInputError
-from .checks import check_ids
+from .checks import check_ids, check_not_mask
 from .ids import IdTable
 
 Ints = NDArray[np.int64]
@@ -34,6 +34,7 @@ class Chosen:
             return cls(len(ids), ids.allowed)
         which = np.asarray(wanted)
         if which.dtype != np.bool_:
+            check_not_mask(which, len(ids))
             return cls.of_positions(np.unique(ids.positions(check_ids(which, "filter"), "filter")), ids.n)
         if which.shape != (len(ids),):
             raise InvalidInputError(

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import FormatError
-from ..storage import written_atomically
+from ..storage import described, written_atomically
 
 MAGIC, VERSION = b"\x89CGHIX\r\n", 1
 PAGE = 4096
@@ -173,12 +173,17 @@ def _paged(length: int) -> int:
 def _read_header(path: Path, file: BinaryIO, size: int) -> list[Section]:
     head = file.read(_HEAD.size)
     if not head.startswith(MAGIC):
-        raise FormatError(f"{path} is not an index of cghash: it must begin with {MAGIC!r}, got {head[:8]!r}")
+        found = described(path)
+        raise FormatError(
+            f"{path} is not an index of cghash: it must begin with {MAGIC!r}, got {head[:8]!r}"
+            + (f"; it is {found}" if found else "")
+        )
     if len(head) < _HEAD.size:
         raise FormatError(f"{path} is cut short: it ends within its header")
     _, version, n_sections, told_size = _HEAD.unpack(head)
     if version != VERSION:
-        raise FormatError(f"{path} has format version {version}; this cghash reads version {VERSION}")
+        newer = "; a newer cghash wrote it: pip install --upgrade cghash" if version > VERSION else ""
+        raise FormatError(f"{path} has format version {version}; this cghash reads version {VERSION}{newer}")
     if told_size != size:
         raise FormatError(f"{path} is damaged: it must have {told_size} bytes, got {size}")
     if n_sections > _MOST or _header_size(n_sections) > size:

@@ -297,7 +297,10 @@ class ColumnGeneration:
                 "no hash function of this family gains more on the triplets than its distances of the duplets cost: "
                 "C must be smaller under l1, and the duplets must agree with the triplets"
             )
-        return "no hash function of this family satisfies more triplets than it breaks: are all items alike?"
+        return (
+            "no hash function of this family satisfies more triplets than it breaks: are all items alike? "
+            "Or do the comparisons contradict each other?"
+        )
 
     def _cost(self) -> Floats:
         return np.array(self._costs)

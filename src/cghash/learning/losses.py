@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import did_you_mean
 from ..exceptions import InvalidInputError
 
 Floats = NDArray[np.float64]
@@ -140,7 +141,9 @@ def loss_of(loss: Any) -> Loss:
     """The loss object that a parameter means: a name, or the user's own object."""
     if isinstance(loss, str):
         if loss not in LOSSES:
-            raise InvalidInputError(f"loss must be one of {sorted(LOSSES)} or a loss object, got {loss!r}")
+            raise InvalidInputError(
+                f"loss must be one of {sorted(LOSSES)} or a loss object, got {loss!r}{did_you_mean(loss, LOSSES)}"
+            )
         return LOSSES[loss]
     missing = [name for name in ("value", "derivative", "conjugate") if not callable(getattr(loss, name, None))]
     if missing or isinstance(loss, type):

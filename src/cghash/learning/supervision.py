@@ -17,6 +17,10 @@ Ints = NDArray[np.int64]
 
 SAMPLINGS = ("mixed", "neighbors", "classes")
 _BLOCK = 1 << 24  # relevance entries at a time
+_LABELS = "y must be labels (n,) or an indicator matrix (n, L)"
+_SEVERAL = (
+    "; where items have several labels, sklearn.preprocessing.MultiLabelBinarizer().fit_transform(y) is the matrix"
+)
 
 
 def from_labels(
@@ -80,22 +84,48 @@ def check_learnable(relevance: Any) -> None:
 
 def relevance_of(y: Any) -> Any:
     """Class numbers (n,) from labels of any kind, or the indicator matrix (n, L) of a multi-label problem."""
-    y = sp.csr_matrix(y) if sp.issparse(y) else np.asarray(y)
+    y = sp.csr_matrix(y) if sp.issparse(y) else _as_array(y)
     if y.ndim not in (1, 2) or y.shape[-1] == 0:
-        raise InvalidInputError(f"y must be labels (n,) or an indicator matrix (n, L), got shape {y.shape}")
+        raise InvalidInputError(f"{_LABELS}, got shape {y.shape}")
     if y.ndim == 2 and y.shape[1] != 1:
         values = y.data if sp.issparse(y) else y
         if values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
-            raise InvalidInputError("y must be labels (n,) or an indicator matrix (n, L) of 0 and 1, got other values")
+            hint = "; comparisons (anchor, near, far) go to triplets=" if y.shape[1] == 3 else ""
+            raise InvalidInputError(f"{_LABELS} of 0 and 1, got other values{hint}")
         return y.astype(np.int8)
     from sklearn.utils.multiclass import check_classification_targets
 
     labels = (y.toarray() if sp.issparse(y) else y).ravel()
+    _check_there(labels)
     try:
         check_classification_targets(labels)
     except ValueError as error:
-        raise InvalidInputError(f"y must be labels (n,) or an indicator matrix (n, L): {error}") from error
+        said = str(error).partition(". Maybe")[0]
+        hint = f" ({labels[0]:.6g}, …); make classes of the numbers (numpy.digitize)" if "continuous" in said else ""
+        raise InvalidInputError(f"{_LABELS}: {said}{hint}") from error
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def _as_array(y: Any) -> NDArray[Any]:
+    """Labels as an array; sets of labels are told how to become one."""
+    try:
+        array = np.asarray(y)
+    except ValueError as error:  # lists of different lengths
+        raise InvalidInputError(f"{_LABELS}, got lists of different lengths{_SEVERAL}") from error
+    if array.dtype == object and array.size and isinstance(array.flat[0], set | frozenset | list | tuple):
+        raise InvalidInputError(f"{_LABELS}, got a {type(array.flat[0]).__name__} for each item{_SEVERAL}")
+    return array
+
+
+def _check_there(labels: NDArray[Any]) -> None:
+    if labels.dtype != object:
+        return
+    missing = [row for row, label in enumerate(labels) if label is None or type(label).__name__ == "NAType"]
+    if missing:
+        raise InvalidInputError(
+            f"{_LABELS}, got no label ({labels[missing[0]]}) for {len(missing)} of {len(labels)} items, the first is "
+            f"row {missing[0]}; leave these items out"
+        )
 
 
 def draw(relevance: Any, k: int, rng: np.random.Generator) -> tuple[Ints, Ints]:

@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from .. import _validation as check
+from .._items import validated_items
 from ..estimator import MOST_BITS, CodeEstimator
 from ..exceptions import FewerBitsWarning, InvalidInputError
 from ..learning.supervision import check_learnable, draw, relevance_of
@@ -54,7 +55,7 @@ class Peer(CodeEstimator):
             # scikit-learn's words for it, which its own checks look for
             name = type(self).__name__
             raise InvalidInputError(f"{name} learns from labels: requires y to be passed, but the target y is None")
-        X = validate_data(self, X, reset=True, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = validated_items(self, X, reset=True, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check.check_size(X)
         labels = None if y is None or self.supervision == "none" else self._labels(y, len(X))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -70,7 +71,7 @@ class Peer(CodeEstimator):
     def transform(self, X: Any) -> NDArray[np.uint8]:
         """The bits (n, `n_bits_`) of items, as 0 and 1."""
         check_is_fitted(self)
-        items = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        items = validated_items(self, X, reset=False, dtype=[np.float64, np.float32])
         return np.ascontiguousarray(self._bits(items)[:, : self.n_bits_]).astype(np.uint8)
 
     @property
@@ -92,7 +93,7 @@ class Peer(CodeEstimator):
     def score(self, X: Any, y: Any = None, *, triplets: Any = None, triplet_weights: Any = None) -> float:
         """Share of triplets (t, 3) of row numbers of X that the distance satisfies; drawn by labels y if not given."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = validated_items(self, X, reset=False, dtype=[np.float64, np.float32])
         if triplets is None:
             triplets = self._drawn_triplets(y, len(X))
         rows = check.check_rows(triplets, 3, len(X), "triplets", "anchor, near, far")

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from .._items import validated_items
 from ..codes import unpack
 from ..exceptions import InvalidInputError, MissingDependencyError
 from ..index import WeightedHammingIndex
@@ -40,7 +41,7 @@ class Quantizer(Peer):
     def distances(self, X: Any, codes: Any) -> Floats:
         """Squared Euclidean distances (q, n), as estimated, of items X (q, d), not encoded, to codes (n, bytes)."""
         check_is_fitted(self)
-        items = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        items = validated_items(self, X, reset=False, dtype=[np.float64, np.float32])
         unpack(codes, self.n_bits_)  # says what is wrong with the codes
         return self._estimates(checked(items), np.ascontiguousarray(codes))
 

@@ -117,4 +117,5 @@ def require(module: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise MissingDependencyError(f'{module} is needed here: pip install "cghash[{extra}]"') from error
+        package = module.partition(".")[0]
+        raise MissingDependencyError(f'{package} is needed here: pip install "cghash[{extra}]"') from error

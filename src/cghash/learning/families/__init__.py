@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..._validation import did_you_mean
 from ...exceptions import InvalidInputError
 from .base import Family, Functions, Priced
 from .classifier import ClassifierFamily, ClassifierFunctions
@@ -50,7 +51,10 @@ def family_of(hash_function: Any, refined: bool) -> Family:
     if isinstance(hash_function, str):
         if hash_function in _MAKERS:
             return _MAKERS[hash_function](refined)
-        raise InvalidInputError(f"hash_function must be one of {list(FAMILIES)} or a classifier, got {hash_function!r}")
+        raise InvalidInputError(
+            f"hash_function must be one of {list(FAMILIES)} or a classifier, got {hash_function!r}"
+            f"{did_you_mean(hash_function, FAMILIES)}"
+        )
     if type(hash_function) is DecisionTreeClassifier:
         return TreeFamily(hash_function)
     estimator = hasattr(hash_function, "__sklearn_tags__") and not isinstance(hash_function, type)
