@@ -245,7 +245,8 @@ def test_fit_warns_in_one_line(tmp_path):
 
 def test_interrupt_keeps_what_was_learned(data, tmp_path):
     args = ["fit", data / "xy.npz", "-b", "2000", "--hash-function", "rbf", "-v", "-o", tmp_path / "m"]
-    command = [sys.executable, "-c", "from cghash.cli import main; main()", *map(str, args)]
+    heeded = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # background jobs ignore it
+    command = [sys.executable, "-c", f"{heeded}; from cghash.cli import main; main()", *map(str, args)]
     env = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as process:
         said = ""

@@ -153,7 +153,8 @@ def _taken(file: IO[str]) -> bool:
 def main(arguments: list[str]) -> int:
     """Work at a job of a folder; the database comes from the environment, since commands can be seen by all."""
     folder, number = arguments
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for one in (signal.SIGTERM, signal.SIGINT):  # which a server that a script began in the background would ignore
+        signal.signal(one, signal.default_int_handler)
     os.nice(_GENTLE)
     try:
         state = work(Workspace.open(folder), int(number))
