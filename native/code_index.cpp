@@ -77,7 +77,8 @@ bool CodeIndex::prepare(const Request& request, double most_bytes, bool always) 
 std::shared_ptr<const CodeIndex::Weighted> CodeIndex::weighted(const Request& request) const {
     const std::lock_guard lock(mutex_);
     const auto& chosen = kernels();
-    if (latest_ && &latest_->lookups.kernels == &chosen && std::ranges::equal(latest_->weights, request.weights))
+    if (latest_ && &latest_->lookups.kernels == &chosen && std::equal(latest_->weights.begin(), latest_->weights.end(),
+                                                                       request.weights.begin(), request.weights.end()))
         return latest_;
     auto made = std::make_shared<Weighted>(request.weights, codes_.n_bytes(), chosen);
     if (tables_) made->pruner = std::make_unique<Pruner>(*tables_, made->lookups, codes_);
