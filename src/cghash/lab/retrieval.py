@@ -43,6 +43,12 @@ class Retrieval:
         item's gain is the number of labels that it shares with the query
     retrieved : (p,) how many items are retrieved at each point of the precision-recall curve
     precision, recall : (p,) means at these points, of the queries that have relevant items
+
+    Examples
+    --------
+    >>> found = retrieve_by_codes([[0, 0]], [[0, 0], [0, 1], [1, 1]], [2, 1], ["a"], ["a", "b", "a"], top=2, k=1)
+    >>> found.top, found.retrieved.tolist(), found.recall.tolist()
+    (0.5, [1, 2, 3], [0.5, 0.5, 1.0])
     """
 
     map: float

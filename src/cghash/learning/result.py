@@ -44,6 +44,14 @@ class FitResult:
 
     `exact` tells whether pricing searched the whole family, so that `bound` is proven and `status == "optimal"` is a
     certificate for the whole family; else both speak of the functions that were found.
+
+    Examples
+    --------
+    >>> from cghash import CGHash
+    >>> X = [[0.0], [0.1], [1.0], [1.1]]
+    >>> result = CGHash(1, hash_function="stump").fit(X, triplets=[[0, 1, 2], [3, 2, 1]]).result_
+    >>> result.status, result.exact, result.history["satisfied"].tolist()
+    ('optimal', True, [1.0])
     """
 
     status: str

@@ -20,7 +20,11 @@ Path = str | os.PathLike[str]
 
 
 class Found(NamedTuple):
-    """The nearest of each query."""
+    """The nearest of each query.
+
+    >>> Found(np.array([[0.5, 2.0]]), np.array([[3, 1]]), np.array([True])).ids.tolist()
+    [[3, 1]]
+    """
 
     distances: NDArray[np.float64]  # (q, k), ascending, in the unit of the weights; inf where there are fewer
     ids: NDArray[np.int64]  # (q, k), ascending among equal distances; -1 where there are fewer
