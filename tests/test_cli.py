@@ -441,7 +441,11 @@ def test_errors_are_one_line_with_a_code(data, tmp_path, monkeypatch):
         ("info", "none"): "no such file or directory",
         ("info", "."): "is a folder",
         ("encode", "model", "y.npy"): "y.npy must hold a 2-D array of numbers, got shape (300,)",
-        ("encode", "model", "same.npy"): "2 features",
+        (
+            "encode",
+            "model",
+            "same.npy",
+        ): "same.npy must hold items of 64 features, as model was fitted on, got shape (9, 2)",
         ("encode", "model", "x.npy", "-b", "7"): "--n-bits must be from 1 to 6, the bits of the model, got 7",
         ("encode", "model", "x.npy", "--bits"): "--bits needs --format npy or csv",
         ("evaluate", "model", "xy.npz", "-b", "3,0"): "--n-bits must be from 1 to 6, the bits of the model, got 0",

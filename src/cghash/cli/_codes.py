@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._data import Labelled, check_standard_input, feature_names, load_model, say_ignored
+from ._data import Labelled, check_features, check_standard_input, feature_names, load_model, say_ignored
 
 if TYPE_CHECKING:
     from ..estimator import CodeEstimator
@@ -84,11 +84,15 @@ class Source:
         model = None if self.model is None else model_of_bits(self.model, n_bits)
         if self.items is not None:
             assert model is not None
+            assert self.model is not None
             read = Labelled(self.items, None, None, self.id_column).read(feature_names(model))
             say_ignored(read, quiet)
+            check_features(read, model, self.model)
             return self._coded(model.n_bits_, model, read, encoded(model, read.X, quiet))
         assert self.codes is not None
         read = Labelled(self.codes, None, None, self.id_column).read()
+        if model is None and n_bits is None:
+            _warn_of_bits(read)
         n_bits = model.n_bits_ if model is not None else n_bits or 8 * read.X.shape[1]
         packed = packed_codes(read, n_bits)
         blocks = (packed[first : first + _ROWS] for first in range(0, len(packed), _ROWS))
@@ -125,8 +129,27 @@ def packed_codes(read: Items, n_bits: int) -> Any:
         return np.asarray(X, dtype=np.uint8)
     raise InvalidInputError(
         f"{read.name} must hold packed codes, uint8 of shape (n, {n_bytes}) for {n_bits} bits, "
-        f"got shape {X.shape}, dtype {X.dtype}; a model turns items into codes"
+        f"got shape {X.shape}, dtype {X.dtype}; {_what_to_do(read, n_bits)}"
     )
+
+
+def _what_to_do(read: Items, n_bits: int) -> str:
+    if read.X.shape[1] == n_bits and read.X.max() <= 1:
+        return "bits? 'cghash encode' without --bits writes packed codes"
+    if read.X.dtype.kind in "bu":
+        return "the codes of another model?"
+    return f"a model turns items into codes: --items {read.name} --model MODEL"
+
+
+def _warn_of_bits(read: Items) -> None:
+    """Warn of bytes that are all 0 and 1, which bits that were not packed are."""
+    import warnings
+
+    from ..exceptions import CGHashWarning
+
+    if read.X.shape[1] > 1 and read.X.max() <= 1:
+        said = "holds only 0 and 1, taken as bytes of packed codes; of bits, cghash.codes.pack makes packed codes"
+        warnings.warn(f"{read.name} {said}", CGHashWarning, stacklevel=2)
 
 
 def looks_packed(read: Items, n_bits: int) -> bool:

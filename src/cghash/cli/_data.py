@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from ..reading import Items
 
 
+_IDS = {"id", "ids", "item_id", "itemid", "row_id", "uid", "uuid"}
+_LABELS = {"label", "labels", "class", "target", "category"}
+
+
 @dataclass(frozen=True)
 class Labelled:
     """Where the items are, and what is told about each of them."""
@@ -63,6 +67,20 @@ def load_model(path: str, ranks: bool = True) -> CodeEstimator:
     return model
 
 
+def check_features(items: Items, model: CodeEstimator, path: str) -> None:
+    """Refuse items that the model of a file cannot encode."""
+    from ..exceptions import InvalidInputError
+
+    wanted, shape = model.n_features_in_, items.X.shape
+    if shape[1] == wanted:
+        return
+    coded = items.X.dtype.kind in "bu" and shape[1] in (model.n_bits_, -(-model.n_bits_ // 8))
+    hint = "; codes? The model takes items" if coded else ""
+    raise InvalidInputError(
+        f"{items.name} must hold items of {wanted} features, as {path} was fitted on, got shape {shape}{hint}"
+    )
+
+
 def truncated(model: CodeEstimator, n_bits: int) -> CodeEstimator:
     """The model's first bits."""
     if not 1 <= n_bits <= model.n_bits_:
@@ -86,6 +104,27 @@ def say_features(items: Items, quiet: bool = False) -> None:
         first, last = items.names[0], items.names[-1]
         named = first if len(items.names) == 1 else f"{first} {'…' if len(items.names) > 2 else 'and'} {last}"
         say(f"features: {len(items.names)} column{'s'[: len(items.names) > 1]} ({named})", quiet)
+
+
+def warn_of_features(items: Items) -> None:
+    """Warn of columns among the features that look like ids or labels."""
+    import warnings
+
+    from ..exceptions import CGHashWarning
+
+    for name, column in zip(items.names or [], items.X.T, strict=True) if items.names else ():
+        if name.lower() in _IDS or _counts(column):
+            said = f"looks like ids: --id-column {name} leaves it out"
+        elif name.lower() in _LABELS and items.labels is None:
+            said = f"looks like labels: --label-column {name} learns from it"
+        else:
+            continue
+        warnings.warn(f"{items.name}: column {name!r} is taken as a feature, and {said}", CGHashWarning, stacklevel=2)
+
+
+def _counts(column: Any) -> bool:
+    """Whether a column counts the rows."""
+    return len(column) > 2 and bool((column[1:] - column[:-1] == 1).all())
 
 
 def say_ignored(items: Items, quiet: bool = False) -> None:

@@ -30,6 +30,7 @@ def describe(error: Exception) -> tuple[str, int]:
         return "", FAILED
     if isinstance(error, OSError):
         at = f": {str(error.filename)!r}" if error.filename is not None else ""
+        at += ", and a file is needed" if isinstance(error, IsADirectoryError) else ""
         words = error.strerror or _one_line(error) or type(error).__name__
         return words[:1].lower() + words[1:] + at, _code_of(error)
     if isinstance(error, MemoryError):

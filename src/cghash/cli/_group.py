@@ -33,6 +33,17 @@ class CommandLine(click.Group):
             debug_option(command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with the command that a mistyped one is nearest to."""
+        if not args[0].startswith("-") and args[0] not in self.commands_at:
+            from .._validation import did_you_mean
+
+            near = did_you_mean(args[0], self.commands_at).removeprefix("; d")
+            ctx.fail(f"No such command {args[0]!r}." + (f" D{near}" if near else ""))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.commands_at[name][1]) for name in self.list_commands(ctx)])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from ._data import Labelled, feature_names, load_model, say, say_ignored, truncated
+from ._data import Labelled, check_features, feature_names, load_model, say, say_ignored, truncated
 from ._options import device_option, id_column_option, label_column_option, output_path, quiet_option
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def encode(
       cghash encode model.cghash items.npy --device cuda -o codes.npy
       cghash encode model.cghash - < items.csv | sort | uniq -c
     """
-    kind = kind or _FORMATS.get(Path(output).suffix.lower(), "hex")
+    kind = kind or _format_of(output)
     _check_output(output, kind, bits)
     if device is not None:
         from ..device.tensors import device_of
@@ -82,12 +82,26 @@ def encode(
         hasher = truncated(hasher, n_bits)
     read = Labelled(items, None, label_column, id_column).read(feature_names(hasher))
     say_ignored(read, quiet)
+    check_features(read, hasher, model)
     width = hasher.n_bits_ if bits else -(-hasher.n_bits_ // 8)
     with opened(output) as file:
         blocks = code_blocks(hasher, read.X, bits, quiet, device)
         _write(file, kind, blocks, (len(read.X), width), bits, (id_column, read.ids))
     to = "" if output == "-" else f", wrote {output}"
     say(f"{len(read.X)} codes of {hasher.n_bits_} bits{to}", quiet)
+
+
+def _format_of(output: str) -> str:
+    """The format that a name ends in, hex for no suffix or one of no format; that of another format is refused."""
+    from ..reading.sources import SUFFIXES
+
+    suffix = Path(output).suffix.lower()
+    if suffix in SUFFIXES and suffix not in _FORMATS:
+        raise click.UsageError(
+            f"--output must end in {', '.join(_FORMATS)}, or come with --format, got {output!r}; "
+            "'cghash export' writes other formats"
+        )
+    return _FORMATS.get(suffix, "hex")
 
 
 def _check_output(output: str, kind: str, bits: bool) -> None:

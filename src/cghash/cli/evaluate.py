@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._data import Labelled, check_standard_input, feature_names, load_model, say, say_ignored, truncated
+from ._data import (
+    Labelled,
+    check_features,
+    check_standard_input,
+    feature_names,
+    load_model,
+    say,
+    say_ignored,
+    truncated,
+)
 from ._options import (
     id_column_option,
     json_option,
@@ -117,6 +126,7 @@ def evaluate(
     names = feature_names(hasher)
     read = Labelled(items, labels, label_column, id_column).read(names, as_written=True)
     say_ignored(read)
+    check_features(read, hasher, model)
     if read.labels is None and triplets is None:
         raise click.UsageError("there is nothing to measure with: give --labels, --label-column or --triplets")
     other = None
@@ -124,6 +134,7 @@ def evaluate(
         column = None if database_labels else label_column
         other = Labelled(database, database_labels, column, id_column).read(names, as_written=True)
         say_ignored(other)
+        check_features(other, hasher, model)
     ranked = _ranked(hasher, read, other, (split, seed), top, neighbors) if read.labels is not None else None
     comparisons = _comparisons(triplets, read)
     _show(model, ranked, [_measured(short, ranked, read, comparisons) for short in shorter], as_json)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._data import Labelled, check_standard_input, say, say_features, say_ignored
+from ._data import Labelled, check_standard_input, say, say_features, say_ignored, warn_of_features
 from ._errors import INTERRUPTED
 from ._options import (
     device_option,
@@ -73,6 +73,7 @@ def fit(
     given_items = Labelled(items, labels, label_column, id_column).read()
     say_features(given_items, quiet)
     say_ignored(given_items, quiet)
+    warn_of_features(given_items)
     from ..hasher import CGHash
 
     model = CGHash(**given(parameters), verbose=0 if quiet else 1 + verbose)

@@ -125,7 +125,8 @@ class Question:
         else:
             _write(self.output, self.kind, answers, (len(read.X), self.neighbors))
         to = "" if self.output == "-" else f", wrote {self.output}"
-        say(f"{len(read.X)} queries, {self.neighbors} of {len(index)} codes each{to}", self.quiet)
+        found = min(self.neighbors, len(index))
+        say(f"{len(read.X)} queries, {found} of {len(index)} codes each{to}", self.quiet)
 
 
 def _codes(
@@ -147,9 +148,10 @@ def _codes(
 
 def _neither(index: Index, read: Items, n_features: int | None) -> str:
     items = "items with --model" if n_features is None else f"items of the model's {n_features} features"
+    bits = "; bits? cghash.codes.pack packs them" if read.X.shape[1] == index.n_bits else ""
     return (
         f"queries must be packed codes, uint8 of shape (q, {index.n_bytes}), or {items}, "
-        f"got shape {read.X.shape}, dtype {read.X.dtype}"
+        f"got shape {read.X.shape}, dtype {read.X.dtype}{bits}"
     )
 
 

@@ -25,7 +25,9 @@ def read_array(source: Source) -> Array:
     except OSError:
         raise
     except Exception as error:  # decoders of foreign bytes raise anything
-        raise FormatError(f"{source.name} must be an .npy file of plain numbers or strings: {error}") from error
+        raise FormatError(
+            f"{source.name} must be an .npy file of plain numbers or strings: {_without_pickle(error)}"
+        ) from error
 
 
 def read_arrays(source: Source) -> dict[str, Array]:
@@ -36,7 +38,10 @@ def read_arrays(source: Source) -> dict[str, Array]:
     except FileNotFoundError:
         raise
     except Exception as error:
-        raise FormatError(f"{source.name} must be an .npz file of plain numbers or strings: {error}") from error
+        sheet = "; a spreadsheet? Save it as CSV" if source.name.lower().endswith((".xlsx", ".xls", ".ods")) else ""
+        raise FormatError(
+            f"{source.name} must be an .npz file of plain numbers or strings: {_without_pickle(error)}{sheet}"
+        ) from error
 
 
 def read_columns(source: Source) -> dict[str, Array]:
@@ -59,6 +64,13 @@ def read_columns(source: Source) -> dict[str, Array]:
         raise FormatError(f"{source.name} must be a .parquet file: {error}") from error
     except Exception as error:
         raise FormatError(f"{source.name} must be a .parquet file: {error}") from error
+
+
+def _without_pickle(error: Exception) -> str:
+    """NumPy's words, or ours for Python objects."""
+    if "allow_pickle" not in str(error):
+        return str(error)
+    return "it holds Python objects, which are never unpickled; save numpy.array(rows, dtype=float), rows of one length"
 
 
 def _mapped(source: Source) -> Array:

@@ -66,7 +66,8 @@ class Finder:
         except ValueError:
             row = -1
         if not 0 <= row < self.n_items:
-            hint = "" if row >= 0 else "; ids need the id column of the items"
+            counted = "; rows are counted from 0" if row == self.n_items else ""
+            hint = counted if row >= 0 else "; ids need the id column of the items"
             raise InvalidInputError(
                 f"{place}: must be a row number from 0 to {self.n_items - 1}, got {shortened(key)!r}{hint}"
             )

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import did_you_mean
 from ..exceptions import InvalidInputError
 from .arrays import read_array, read_arrays, read_columns
 from .labels import plain_labels, written_labels
 from .sources import Source, source_of
-from .text import Row, TextTable, is_missing, is_number, read_rows, shortened
+from .text import Row, TextTable, is_missing, is_number, read_rows, shortened, why_no_number
 
 Array = NDArray[Any]
 
@@ -83,7 +84,10 @@ def read_items(
 
 def _from_npy(source: Source, asked: _Asked) -> Items:
     if asked.beside:
-        raise InvalidInputError(f"{source.name} is an .npy file, which has no columns: {asked.beside[0]!r} not found")
+        raise InvalidInputError(
+            f"{source.name} is an .npy file, which has no columns: {asked.beside[0]!r} not found; "
+            "labels have a file of their own (--labels), or lie in an .npz"
+        )
     return Items(source.name, read_array(source))
 
 
@@ -92,7 +96,10 @@ def _from_npz(source: Source, asked: _Asked) -> Items:
     beside = [_found(arrays, name, source) for name in asked.beside]
     left = [name for name in arrays if name not in (*asked.beside, "y")]
     if "X" not in arrays and len(left) != 1:
-        raise InvalidInputError(f"{source.name} must hold an array X, or a single array, got {_listed(arrays)}")
+        raise InvalidInputError(
+            f"{source.name} must hold an array X, or a single array, got {_listed(arrays)}; "
+            "numpy.savez(file, X=items, y=labels) writes one"
+        )
     chosen = "X" if "X" in arrays else left[0]
     X = arrays[chosen]
     labels = beside[0] if asked.label is not None else arrays.get("y")
@@ -139,7 +146,10 @@ def _from_csv(source: Source, asked: _Asked) -> Items:
     ]
     chosen = _chosen(numeric, table.names, asked, source, named=table.header is not None)
     if not chosen:
-        raise InvalidInputError(f"{source.name} must hold a column of numbers, got {_listed(table.names)}")
+        first = (why_no_number(cell) for cell in (*table.names, *ahead[0][1]) if cell.strip())
+        raise InvalidInputError(
+            f"{source.name} must hold a column of numbers, got {_listed(table.names)}{next(filter(None, first), '')}"
+        )
     _check_unique(table)
     wanted = [table.names.index(name) for name in chosen]
     numbers, beside, lines = _cells(table, ahead, wanted, list(places.values()))
@@ -183,6 +193,7 @@ def _not_a_number(table: TextTable, line: int, cells: list[str], wanted: list[in
     i = next(i for i in wanted if not is_number(cells[i]))
     return InvalidInputError(
         f"{table.source.at(line)}, column {table.names[i]!r}: must be a number, got {shortened(cells[i])!r}"
+        f"{why_no_number(cells[i])}"
     )
 
 
@@ -201,13 +212,18 @@ def _chosen(numeric: list[str], names: list[str], asked: _Asked, source: Source,
 
 def _place(table: TextTable, name: str) -> int:
     if name not in table.names:
-        raise InvalidInputError(f"{table.source.name} must have a column {name!r}, got {_listed(table.names)}")
+        raise InvalidInputError(
+            f"{table.source.name} must have a column {name!r}, got {_listed(table.names)}"
+            f"{did_you_mean(name, table.names)}"
+        )
     return table.names.index(name)
 
 
 def _found(arrays: dict[str, Array], name: str, source: Source) -> Array:
     if name not in arrays:
-        raise InvalidInputError(f"{source.name} must have a column {name!r}, got {_listed(arrays)}")
+        raise InvalidInputError(
+            f"{source.name} must have a column {name!r}, got {_listed(arrays)}{did_you_mean(name, arrays)}"
+        )
     return arrays[name]
 
 
@@ -236,7 +252,10 @@ def _check_finite(X: Array, names: list[str], place: Callable[[int], str]) -> No
 
 def _checked(X: Array, name: str) -> Array:
     if X.ndim != 2 or X.dtype.kind not in "buif":
-        raise InvalidInputError(f"{name} must hold a 2-D array of numbers, got shape {X.shape}, dtype {X.dtype}")
+        hints = {1: "; reshape(1, -1) makes one item of it", 3: "; reshape(len(X), -1) makes a row of each item"}
+        raise InvalidInputError(
+            f"{name} must hold a 2-D array of numbers, got shape {X.shape}, dtype {X.dtype}{hints.get(X.ndim, '')}"
+        )
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise InvalidInputError(f"{name} must hold at least one item and one feature, got shape {X.shape}")
     return X

@@ -14,6 +14,7 @@ from .sources import Source
 
 Row = tuple[int, list[str]]  # the line's number, from 1, and its cells
 
+_ENCODING = "; save it as UTF-8 (iconv -f latin1 -t utf-8, or 'CSV UTF-8' in a spreadsheet)"
 _MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "missing", "?", "-", "."}
 
 
@@ -47,7 +48,8 @@ def read_rows(
     rows = _csv_rows(source)
     ahead = list(islice(rows, 2))
     if not ahead:
-        raise InvalidInputError(f"{source.name} must hold rows, got an empty file")
+        hint = "; was something piped into it?" if source.path is None else ""
+        raise InvalidInputError(f"{source.name} must hold rows, got an empty file{hint}")
     first = ahead[0][1]
     second = ahead[1][1] if len(ahead) > 1 else None
     cells = [cell.strip() for cell in first]
@@ -106,7 +108,7 @@ def read_objects(source: Source) -> Iterator[tuple[int, Any]]:
                 if text.strip():
                     yield line, _parsed(source, line, text)
         except UnicodeDecodeError as error:
-            raise FormatError(f"{source.name} must be text in UTF-8: {error}") from error
+            raise FormatError(f"{source.name} must be text in UTF-8: {error}{_ENCODING}") from error
 
 
 def _parsed(source: Source, line: int, text: str) -> Any:
@@ -120,7 +122,10 @@ def _csv_rows(source: Source) -> Iterator[Row]:
     width = first_line = 0
     with source.text() as file:
         try:
-            delimiter = _delimiter(file.readline())
+            first = file.readline()
+            if "\0" in first or first.startswith("PK\3\4"):
+                raise FormatError(f"{source.name} must be text, got binary data: a spreadsheet? Save it as CSV")
+            delimiter = _delimiter(first)
             file.seek(0)
             reader = csv.reader(file, delimiter=delimiter)
             for cells in reader:
@@ -135,13 +140,28 @@ def _csv_rows(source: Source) -> Iterator[Row]:
                     )
                 yield reader.line_num, cells
         except UnicodeDecodeError as error:
-            raise FormatError(f"{source.name} must be text in UTF-8: {error}") from error
+            raise FormatError(f"{source.name} must be text in UTF-8: {error}{_ENCODING}") from error
         except csv.Error as error:
             raise FormatError(f"{source.at(reader.line_num)}: must be comma-separated values: {error}") from error
 
 
 def _delimiter(line: str) -> str:
     return max(",\t;", key=line.count)
+
+
+def why_no_number(cell: str) -> str:
+    """What keeps a cell from being a number, as the end of a message; nothing where it is just a word.
+
+    >>> why_no_number("0,126"), why_no_number("1.5 2.5"), why_no_number("red")
+    ('; decimals have a point, not a comma', '; cells are separated by commas, tabs or semicolons, not by spaces', '')
+    """
+    if is_missing(cell):
+        return "; fill in missing values, or leave their rows out"
+    if is_number(cell.replace(",", ".", 1)):
+        return "; decimals have a point, not a comma"
+    if len(cell.split()) > 1 and all(map(is_number, cell.split())):
+        return "; cells are separated by commas, tabs or semicolons, not by spaces"
+    return ""
 
 
 def shortened(text: str, most: int = 40) -> str:

@@ -118,7 +118,8 @@ def build_workspace(
 def check_target(folder: str | os.PathLike[str]) -> Path:
     path = Path(folder)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise InvalidInputError(f"folder must not exist yet, or be empty, got {os.fspath(folder)!r}")
+        hint = f"; 'cghash serve {os.fspath(folder)}' opens the workspace there" if (path / WORKSPACE).is_file() else ""
+        raise InvalidInputError(f"folder must not exist yet, or be empty, got {os.fspath(folder)!r}{hint}")
     if not path.resolve().parent.is_dir():
         raise InvalidInputError(f"folder must lie in a folder that exists, got {os.fspath(folder)!r}")
     return path

@@ -180,7 +180,8 @@ def _by_id(ids: Block, items: ItemTable) -> NDArray[np.int64]:
 def _numbers(plan: Plan, notes: list[str]) -> Iterator[Block]:
     if not plan.numbers:
         raise InvalidInputError(
-            f"{plan.table.name} holds neither texts nor pictures nor columns of numbers: give vectors"
+            f"{plan.table.name} holds neither texts nor pictures nor columns of numbers: texts are in a column "
+            "'text' or --text-column, pictures in a column 'image', vectors in a file of --vectors"
         )
     notes.append(f"the vectors are {len(plan.numbers)} columns of numbers: {listed(plan.numbers)}")
     rows = (numbers for _, numbers in plan.number_rows())
