@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import inspect
 import json
 import re
 from collections import Counter
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cghash.codes import weighted_hamming
+from cghash.hasher import DEFAULT_C, UNLABELLED_C, CGHash
+from cghash.learning.families.rbf import N_LANDMARKS, WIDTH
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "cghash"
@@ -120,6 +123,29 @@ def test_choices_of_c_are_those_of_the_results():
     assert f"0.01 or 0.03 in {small} of {splits} splits" in text
     assert f"in {chosen['CGHash tuned', 'seen', 0.1]} of {splits}: try" in text
     assert {C for _, protocol, C in chosen if protocol == "unseen"} == {0.001, 0.01}
+
+
+def test_measured_defaults_are_the_defaults():
+    page = (ROOT / "docs" / "measurements.md").read_text("utf-8")
+    table = dict(re.findall(r"^\| `(\w+)`(?: \(K\))? \| `?\"?([\w.]+)\"?`? \|", page, re.M))
+    parameters = inspect.signature(CGHash.__init__).parameters
+    for name in ("hash_function", "n_neighbors", "loss", "regularizer", "method", "n_bits"):
+        assert table[name] == str(parameters[name].default), name
+    assert f"under l1, with labels or comparisons | {DEFAULT_C['l1']} |" in page
+    assert f"under l1, without labels | {UNLABELLED_C['l1']} |" in page
+    assert f"under l∞ | {DEFAULT_C['linf']} |" in page
+    assert f'landmarks of `"rbf"` | {N_LANDMARKS} |' in page
+    assert WIDTH == 0.5
+    assert "1/(2γ) = half the mean squared distance" in page
+
+
+def test_figures_beside_the_defaults_are_those_of_the_tables():
+    page = (ROOT / "docs" / "measurements.md").read_text("utf-8")
+    table, rest = re.search(r"## Measured defaults\n(.*?)(?=\n## )(.*)", page, re.S).groups()
+    tables = "\n".join(path.read_text("utf-8") for path in (ROOT / "docs" / "measurements").glob("*.md"))
+    shown = set(re.findall(r"0\.\d{3,}", table)) - {"0.011", "0.002"}  # differences
+    assert len(shown) > 20
+    assert not {number for number in shown if number not in tables and number not in rest}
 
 
 @pytest.fixture(scope="module")
