@@ -9,7 +9,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 WORKERS ?= 2
 FUZZ_SECONDS ?= 300
 
-.PHONY: help setup demo test test-gpu gpubench browser lint format sanitize fuzz neon docs bench searchbench quality paper embeddings results tables dist clean
+.PHONY: help setup demo test test-gpu gpubench browser lint format sanitize fuzz neon docs gallery bench searchbench quality paper embeddings results tables dist clean
 help:            ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -85,6 +85,10 @@ fuzz: setup      ## index files and logs of any bytes, for FUZZ_SECONDS (300); b
 
 docs: setup      ## the documentation, warnings as errors, into docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+gallery: setup   ## run the examples and keep their pictures and printed lines; draw the figures of the concepts
+	$(BIN)/python docs/gallery.py
+	$(BIN)/python docs/concepts/figures.py
 
 bench: setup     ## speed: ratios measured side by side, into benchmarks/results
 	$(BIN)/python benchmarks/speed/fit.py
