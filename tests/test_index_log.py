@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from cghash import WeightedHammingIndex
 from cghash.codes import pack
-from cghash.exceptions import FormatError, InUseError, InvalidInputError
+from cghash.exceptions import CGHashError, FormatError, InUseError, InvalidInputError
 
 SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 HEADER = 32  # bytes of a log without records
@@ -151,6 +151,16 @@ def test_a_second_writer_is_refused_until_the_first_is_gone(path):
         first.compact()
     with WeightedHammingIndex.load(path, writable=True) as second:
         assert held(second) == held(first)
+
+
+def test_a_system_without_file_locks_says_that_a_loaded_index_cannot_be_written(tmp_path, monkeypatch):
+    index = WeightedHammingIndex(8)
+    index.add(np.zeros((1, 1), np.uint8))
+    index.save(tmp_path / "i")
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with pytest.raises(CGHashError, match="needs flock, which this system lacks"):
+        WeightedHammingIndex.load(tmp_path / "i", writable=True)
+    assert len(WeightedHammingIndex.load(tmp_path / "i")) == 1
 
 
 def test_saving_another_index_over_a_file_voids_its_log(path):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import FormatError, InUseError, InvalidInputError
+from ..exceptions import CGHashError, FormatError, InUseError, InvalidInputError
 from ..storage import flush_folder
 from .sections import Path, crc_of
 
@@ -115,8 +115,12 @@ class Log:
             raise
 
     def _lock(self, path: Path) -> None:
-        import fcntl
-
+        try:
+            import fcntl
+        except ImportError as error:
+            raise CGHashError(
+                f"{path}: writing to a loaded index needs flock, which this system lacks: build it anew"
+            ) from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
