@@ -61,7 +61,7 @@ def explained_methods(kind):
     bases = [base for base in kind.__mro__ if base.__module__.startswith("cghash") and full_name(base) not in others]
     for base in bases:
         for name, thing in vars(base).items():
-            function = getattr(thing, "__func__", getattr(thing, "fget", thing))
+            function = getattr(thing, "__func__", thing)
             if not name.startswith("_") and inspect.isfunction(function) and function.__doc__:
                 yield name
 
