@@ -16,7 +16,7 @@ cp "$work"/built/*.tar.gz dist/
 
 say "auditwheel"
 "$python" -m auditwheel show "$work"/built/*.whl
-"$python" -m auditwheel --quiet repair --wheel-dir dist "$work"/built/*.whl
+"$python" -m auditwheel repair --wheel-dir dist "$work"/built/*.whl
 "$python" packaging/check_contents.py dist/*
 
 # An empty environment, away from the checkout; no compiler, no cmake, nothing at all on the path but the environment.
