@@ -120,12 +120,10 @@ def _parsed(source: Source, line: int, text: str) -> Any:
 
 def _csv_rows(source: Source) -> Iterator[Row]:
     width = first_line = 0
+    _check_text(source)
     with source.text() as file:
         try:
-            first = file.readline()
-            if "\0" in first or first.startswith("PK\3\4"):
-                raise FormatError(f"{source.name} must be text, got binary data: a spreadsheet? Save it as CSV")
-            delimiter = _delimiter(first)
+            delimiter = _delimiter(file.readline())
             file.seek(0)
             reader = csv.reader(file, delimiter=delimiter)
             for cells in reader:
@@ -143,6 +141,13 @@ def _csv_rows(source: Source) -> Iterator[Row]:
             raise FormatError(f"{source.name} must be text in UTF-8: {error}{_ENCODING}") from error
         except csv.Error as error:
             raise FormatError(f"{source.at(reader.line_num)}: must be comma-separated values: {error}") from error
+
+
+def _check_text(source: Source) -> None:
+    with source.binary() as file:
+        head = file.read(256)
+    if b"\0" in head or head.startswith(b"PK\3\4"):
+        raise FormatError(f"{source.name} must be text in UTF-8, got binary data: a spreadsheet? Save it as CSV")
 
 
 def _delimiter(line: str) -> str:
