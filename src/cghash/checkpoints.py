@@ -99,6 +99,19 @@ def weights_path(flat: np.ndarray[Any, np.dtype[np.float64]], n: int) -> list[An
     return [flat[starts[j] : starts[j + 1]].copy() for j in range(n)]
 
 
+def deciding(model: Any) -> dict[str, Any]:
+    """The parameters of an estimator that decide which codes come out."""
+    free = ("n_bits", "time_limit", "checkpoint", "n_jobs", "verbose", "random_state")
+    return {name: _described(value) for name, value in model.get_params(deep=False).items() if name not in free}
+
+
+def _described(value: Any) -> str:
+    """A parameter in words that stay the same from run to run; Python's own for an object hold its address."""
+    if getattr(type(value), "__repr__", None) is not object.__repr__:
+        return repr(value)
+    return f"{type(value).__qualname__}({sorted(getattr(value, '__dict__', {}).items())})"
+
+
 def fingerprint_of(X: Any, t: TripletSet, duplets: Any, parameters: dict[str, Any]) -> str:
     """What makes two fits the same: data, comparisons and the parameters that change the outcome."""
     data = (X.data, X.indices, X.indptr, np.array(X.shape)) if hasattr(X, "indptr") else (X,)

@@ -20,7 +20,7 @@ from . import _validation as check
 from ._items import validated_items
 from ._kernels import n_threads
 from ._progress import FitProgress
-from .checkpoints import Checkpoint, fingerprint_of
+from .checkpoints import Checkpoint, deciding, fingerprint_of
 from .device.tensors import in_host_memory, is_tensor
 from .estimator import MOST_BITS, CodeEstimator
 from .exceptions import FewerBitsWarning, InvalidInputError
@@ -33,7 +33,7 @@ from .learning.losses import LOSSES, loss_of
 from .learning.pricing import PricedPairs
 from .learning.regularizers import REGULARIZERS, regularizer_of
 from .learning.result import ColumnRecord, FitResult
-from .learning.triplets import TripletSet, from_rows
+from .learning.triplets import TripletSet
 
 METHODS = ("refined", "paper")
 DEFAULT_C = {"l1": 1e-2, "linf": 0.1}
@@ -180,7 +180,7 @@ class CGHash(CodeEstimator):
             result = self._learn(
                 problem,
                 saved,
-                lambda: fingerprint_of(in_host_memory(X), comparisons, problem.regularizer.duplets, self._deciding()),
+                lambda: fingerprint_of(in_host_memory(X), comparisons, problem.regularizer.duplets, deciding(self)),
                 seed,
                 began,
                 on_bit,
@@ -328,23 +328,9 @@ class CGHash(CodeEstimator):
         return start.memory_of(X, self._family(), n_slots, self.n_bits, where)
 
     def _triplets(self, X: Any, y: Any, triplets: Any, weights: Any, seed: int) -> TripletSet:
-        if triplets is not None:
-            if y is not None:
-                raise InvalidInputError("y and triplets must not both be given: labels make triplets of their own")
-            if isinstance(triplets, TripletSet):
-                return _checked_set(triplets, X.shape[0], weights)
-            return from_rows(triplets, X.shape[0], weights)
-        if weights is not None:
-            raise InvalidInputError("triplet_weights must come with triplets")
         rng = np.random.default_rng([seed, 2**31 + 1])
-        sampling = self.sampling or ("classes" if y is None else "mixed")
-        how = (sampling, self.n_neighbors, rng, n_threads(self.n_jobs))
-        if y is None:
-            return supervision.from_neighbors(X, *how)
-        relevance = supervision.relevance_of(in_host_memory(y))
-        if relevance.shape[0] != X.shape[0]:
-            raise InvalidInputError(f"y must have one entry for each of {X.shape[0]} items, got {relevance.shape[0]}")
-        return supervision.from_labels(X, relevance, *how)
+        how = self.sampling, self.n_neighbors, rng, n_threads(self.n_jobs)
+        return supervision.comparisons_of(X, y, triplets, weights, *how)
 
     def _problem(self, triplets: TripletSet, duplets: NDArray[np.int64] | None, unlabelled: bool) -> Problem:
         regularizer = regularizer_of(self.regularizer, self._resolved_c(unlabelled), duplets)
@@ -363,11 +349,6 @@ class CGHash(CodeEstimator):
             n_threads=n_threads(self.n_jobs),
             sums=sums,
         )
-
-    def _deciding(self) -> dict[str, Any]:
-        """The parameters that decide which codes come out."""
-        free = ("n_bits", "time_limit", "checkpoint", "n_jobs", "verbose", "random_state")
-        return {name: _described(value) for name, value in self.get_params(deep=False).items() if name not in free}
 
     def _keep(self, state: State, result: FitResult, quiet: bool = False) -> None:
         assert state.functions is not None
@@ -389,18 +370,3 @@ class CGHash(CodeEstimator):
         tags.input_tags.sparse = self.hash_function == "linear"
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def _checked_set(triplets: TripletSet, n_items: int, weights: Any) -> TripletSet:
-    if weights is not None:
-        raise InvalidInputError("triplet_weights must come with rows of triplets: a TripletSet has weights of its own")
-    if triplets.n_items != n_items:
-        raise InvalidInputError(f"triplets must be of the {n_items} items of X, got a set over {triplets.n_items}")
-    return triplets
-
-
-def _described(value: Any) -> str:
-    """A parameter in words that stay the same from run to run; Python's own for an object hold its address."""
-    if getattr(type(value), "__repr__", None) is not object.__repr__:
-        return repr(value)
-    return f"{type(value).__qualname__}({sorted(getattr(value, '__dict__', {}).items())})"

@@ -1,4 +1,4 @@
-"""Triplets from labels or from Euclidean neighbours: who is near and who is far, for each item."""
+"""Triplets as given, from labels or from Euclidean neighbours: who is near and who is far, for each item."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..device.tensors import is_tensor
+from ..device.tensors import in_host_memory, is_tensor
 from ..exceptions import InvalidInputError, NothingToLearnError
 from . import neighbors
-from .triplets import TripletSet, from_lists, join
+from .triplets import TripletSet, from_lists, from_rows, join
 
 Ints = NDArray[np.int64]
 
@@ -21,6 +21,42 @@ _LABELS = "y must be labels (n,) or an indicator matrix (n, L)"
 _SEVERAL = (
     "; where items have several labels, sklearn.preprocessing.MultiLabelBinarizer().fit_transform(y) is the matrix"
 )
+
+
+def comparisons_of(
+    X: Any,
+    y: Any,
+    triplets: Any,
+    weights: Any,
+    sampling: str | None,
+    n_neighbors: int,
+    rng: np.random.Generator,
+    n_threads: int,
+) -> TripletSet:
+    """The triplets of a fit: those given, as rows (t, 3) or a set; else by labels y; else by Euclidean neighbours."""
+    n = X.shape[0]
+    if triplets is not None:
+        if y is not None:
+            raise InvalidInputError("y and triplets must not both be given: labels make triplets of their own")
+        return (
+            _checked_set(triplets, n, weights) if isinstance(triplets, TripletSet) else from_rows(triplets, n, weights)
+        )
+    if weights is not None:
+        raise InvalidInputError("triplet_weights must come with triplets")
+    if y is None:
+        return from_neighbors(X, sampling or "classes", n_neighbors, rng, n_threads)
+    relevance = relevance_of(in_host_memory(y))
+    if relevance.shape[0] != n:
+        raise InvalidInputError(f"y must have one entry for each of {n} items, got {relevance.shape[0]}")
+    return from_labels(X, relevance, sampling or "mixed", n_neighbors, rng, n_threads)
+
+
+def _checked_set(triplets: TripletSet, n_items: int, weights: Any) -> TripletSet:
+    if weights is not None:
+        raise InvalidInputError("triplet_weights must come with rows of triplets: a TripletSet has weights of its own")
+    if triplets.n_items != n_items:
+        raise InvalidInputError(f"triplets must be of the {n_items} items of X, got a set over {triplets.n_items}")
+    return triplets
 
 
 def from_labels(
