@@ -91,4 +91,4 @@ def check(path: Path) -> list[str]:
 
 if __name__ == "__main__":
     found = [fault for name in sys.argv[1:] for fault in check(Path(name))]
-    sys.exit("\n".join(found))
+    sys.exit("\n".join(found) or None)
