@@ -35,7 +35,7 @@ class Chosen:
         which = np.asarray(wanted)
         if which.dtype != np.bool_:
             check_not_mask(which, len(ids))
-            return cls.of_positions(np.unique(ids.positions(check_ids(which, "filter"), "filter")), ids.n)
+            return cls.of_positions(ids.positions(check_ids(which, "filter"), "filter"), ids.n)
         if which.shape != (len(ids),):
             raise InvalidInputError(
                 f"filter must be ids, or a boolean mask of shape ({len(ids)},), one entry for each of `ids`, "
@@ -47,8 +47,10 @@ class Chosen:
 
     @classmethod
     def of_positions(cls, positions: Ints, n: int) -> Chosen:
+        """These alone; one may stand twice."""
         if _FEW * len(positions) < n:
+            positions = np.unique(positions)
             return cls(len(positions), positions=positions)
-        marks = np.zeros(n, dtype=bool)
+        marks = np.zeros(n, dtype=bool)  # many are sorted faster so
         marks[positions] = True
-        return cls(len(positions), np.packbits(marks, bitorder="little"))
+        return cls(int(marks.sum()), np.packbits(marks, bitorder="little"))
