@@ -24,7 +24,7 @@ from cghash.lab.datasets import load
 from cghash.lab.experiments.cells import run_task
 from cghash.lab.experiments.items import items_of, prepared, scaled
 from cghash.lab.experiments.machine import code_digest
-from cghash.lab.experiments.methods import NAMES, Choice
+from cghash.lab.experiments.methods import NAMES, Choice, estimator_of
 from cghash.lab.experiments.plan import DataSpec, Experiment, MethodSpec, Validation
 from cghash.lab.experiments.protocol import split_items
 from cghash.lab.experiments.results import Store, collect, fingerprint, read_results
@@ -98,6 +98,63 @@ def test_a_method_may_be_told_no_labels():
     plan = experiment(MethodSpec("with", "CGHash"), MethodSpec("without", "CGHash", labels=False), bits=(16,))
     told, untold = cells_of(plan, 0), cells_of(plan, 1)
     assert told[16]["criteria"]["map"] > untold[16]["criteria"]["map"] + 0.05
+
+
+MINE = """
+import numpy as np
+from cghash.peers.base import Peer
+
+class Cut(Peer):
+    def __init__(self, n_bits=64, feature=0):
+        self.n_bits, self.feature = n_bits, feature
+
+    def _learn(self, X, labels, rng):
+        self.medians_ = np.median(X, axis=0)
+        return self.n_bits
+
+    def _bits(self, X):
+        return (X > self.medians_)[:, self.feature + 20 : self.feature + 20 + self.n_bits_]
+"""
+
+
+def test_a_method_of_ones_own_stands_beside_the_others(tmp_path, monkeypatch):
+    (tmp_path / "own_methods.py").write_text(MINE)
+    (tmp_path / "plan.toml").write_text(
+        'bits = [8, 16]\nsplits = 1\n[[datasets]]\nname = "digits"\ntrain = 200\ntest = 100\n'
+        '[[methods]]\nname = "mine"\nestimator = "own_methods:Cut"\nparameters = { feature = 3 }\n'
+        '[[methods]]\nname = "LSH"\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    told = CliRunner().invoke(main, ["lab", "run", "plan.toml", "-o", "out", "-q", "-j", "1"], catch_exceptions=False)
+    assert told.exit_code == 0, told.output
+    by_name = CliRunner().invoke(main, ["lab", "run", "plan.toml", "--method", "own_methods:Cut", "-o", "again", "-q"])
+    assert by_name.exit_code == 0, by_name.output
+    found = {(r["method"], r["bits"]): r for r in read_results(tmp_path / "out")}
+    assert set(found) == {("mine", 8), ("mine", 16), ("LSH", 8), ("LSH", 16)}
+    assert {r["method"] for r in read_results(tmp_path / "again")} == {"Cut"}
+    data, split = load("digits"), split_items(load("digits").y, "seen", 0, 200, 100)
+    medians = np.median(data.X[split.train], axis=0)
+    bits = (data.X > medians)[:, 23:31]
+    expected = evaluate(bits[split.queries], bits[split.train], np.ones(8), data.y[split.queries], data.y[split.train])
+    assert found["mine", 8]["criteria"]["map"] == pytest.approx(expected["map"], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_such_module:Cut", "cannot be imported: No module named"),
+        ("own_methods:Cat", "cannot be imported: module 'own_methods' has no attribute 'Cat'"),
+        ("collections:OrderedDict", r"must be a class derived from cghash\.peers\.base\.Peer"),
+        ("Cut", "must be one of CGHash, .*or module:Class, got 'Cut'"),
+    ],
+)
+def test_methods_that_cannot_be_had_are_refused(tmp_path, monkeypatch, name, message):
+    (tmp_path / "own_methods.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    with pytest.raises(InvalidInputError, match=message):
+        estimator_of(name, {}, 8, 0, 1)
 
 
 def test_pictures_are_kept_of_the_first_split_and_the_longest_codes():

@@ -27,7 +27,13 @@ def names(context: click.Context, parameter: click.Parameter, value: tuple[str, 
 @click.command()
 @click.argument("experiment")
 @click.option("--dataset", "datasets", multiple=True, callback=names, help="Only these data sets; or paths of items.")
-@click.option("--method", "methods", multiple=True, callback=names, help="Only these methods; or others, by name.")
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    callback=names,
+    help="Only these methods; or others, by name, or module:Class.",
+)
 @click.option("--bits", callback=whole_numbers, metavar="LIST", help="Numbers of bits, such as 10,20,30.")
 @click.option("--splits", type=click.IntRange(min=1), help="How many random splits.")
 @click.option(

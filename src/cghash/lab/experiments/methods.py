@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import itertools
+import os
+import sys
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -27,22 +30,46 @@ NAMES = ("CGHash", *peers.PEERS, EUCLIDEAN)
 def estimator_of(name: str, parameters: Parameters, n_bits: int, seed: int, n_jobs: int) -> Any:
     """The estimator, not fitted; the seed and the threads are given where it takes them.
 
+    A name such as "mine:MedianCut" is a class of a module that Python finds, in the working folder too.
+
     Examples
     --------
     >>> estimator_of("LSH", {}, 16, 0, 1)
     LSH(n_bits=16, random_state=0)
     """
-    if name not in NAMES or name == EUCLIDEAN:
-        raise InvalidInputError(f"estimator must be one of {', '.join(NAMES)}, got {name!r}")
-    from ...hasher import CGHash
-
-    kind = CGHash if name == "CGHash" else getattr(peers, name)
+    kind = _kind_of(name)
     takes = inspect.signature(kind).parameters
     unknown = set(parameters) - set(takes)
     if unknown:
         raise InvalidInputError(f"parameters of {name} must be among {', '.join(takes)}, got {', '.join(unknown)}")
     given = {"random_state": seed, "n_jobs": n_jobs}
     return kind(n_bits, **{key: value for key, value in given.items() if key in takes} | dict(parameters))
+
+
+def _kind_of(name: str) -> type:
+    if ":" in name:
+        return _imported(name)
+    if name not in NAMES or name == EUCLIDEAN:
+        raise InvalidInputError(f"estimator must be one of {', '.join(NAMES)}, or module:Class, got {name!r}")
+    from ...hasher import CGHash
+
+    return CGHash if name == "CGHash" else getattr(peers, name)
+
+
+def _imported(name: str) -> type:
+    """A class of the user's own."""
+    from ...estimator import CodeEstimator
+
+    module, _, attribute = name.partition(":")
+    if os.getcwd() not in sys.path:  # where `cghash` is run, as where `python` is
+        sys.path.insert(0, os.getcwd())
+    try:
+        kind = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidInputError(f"estimator {name!r} cannot be imported: {error}") from error
+    if not (inspect.isclass(kind) and issubclass(kind, CodeEstimator)):
+        raise InvalidInputError(f"estimator {name!r} must be a class derived from cghash.peers.base.Peer, got {kind!r}")
+    return kind
 
 
 def has_prefixes(model: Any) -> bool:

@@ -141,6 +141,8 @@ def _other_data(name: str) -> DataSpec | None:
 
 
 def _other_method(name: str) -> MethodSpec | None:
+    if ":" in name:  # module:Class
+        return MethodSpec(name.rpartition(":")[2], name)
     return MethodSpec(name, name) if name in NAMES else None
 
 
