@@ -135,7 +135,7 @@ def test_a_method_of_ones_own_stands_beside_the_others(tmp_path, monkeypatch):
     assert {r["method"] for r in read_results(tmp_path / "again")} == {"Cut"}
     data, split = load("digits"), split_items(load("digits").y, "seen", 0, 200, 100)
     medians = np.median(data.X[split.train], axis=0)
-    bits = (data.X > medians)[:, 23:31]
+    bits = (medians < data.X)[:, 23:31]
     expected = evaluate(bits[split.queries], bits[split.train], np.ones(8), data.y[split.queries], data.y[split.train])
     assert found["mine", 8]["criteria"]["map"] == pytest.approx(expected["map"], abs=1e-6)
 
