@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from ..checkpoints import Checkpoint
+from ..checkpoints import Checkpoint, deciding
 from ..exceptions import CGHashWarning, InvalidInputError, NothingToLearnError
 from ..hasher import CGHash
 from ..learning.column_generation import Problem
@@ -172,5 +172,5 @@ def _sources(dataset: Dataset, near: Dataset | None, far: Dataset | None) -> lis
 def _fingerprint(model: CGHash, sources: list[Source]) -> str:
     """What makes two fits the same: partitions in their order, and the parameters that change the outcome."""
     parts = [part for source in sources for part in (source.items, source.near, source.far) if part is not None]
-    words = [repr(sorted(model._deciding().items())), *(f"{part.fingerprint} {part.n_rows}" for part in parts)]
+    words = [repr(sorted(deciding(model).items())), *(f"{part.fingerprint} {part.n_rows}" for part in parts)]
     return digest([np.frombuffer(word.encode(), np.uint8) for word in words])
