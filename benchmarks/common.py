@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from cghash.lab.experiments.machine import processor
+
 RESULTS = Path(__file__).parent / "results"
 FILES = {
     "usps": "usps",
@@ -49,7 +51,7 @@ def circumstances(packages: tuple[str, ...] = ()) -> dict[str, Any]:
     return {
         "commit": commit.stdout.strip(),
         "versions": {name: version(name) for name in packages} | {"python": platform.python_version()},
-        "cpu": _processor(),
+        "cpu": processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
     }
 
@@ -60,11 +62,3 @@ def write(name: str, command: str, rows: Any, packages: tuple[str, ...] = ()) ->
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps({"command": command, **circumstances(packages), "rows": rows}, indent=1) + "\n")
     print(f"wrote {path.relative_to(Path.cwd())}" if path.is_relative_to(Path.cwd()) else f"wrote {path}")
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor()

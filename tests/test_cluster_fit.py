@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +24,6 @@ from cghash.learning.column_generation import Problem, sums_in_memory
 from cghash.learning.families.passes import LocalPasses
 from cghash.learning.losses import loss_of
 from cghash.learning.regularizers import regularizer_of
-from cghash.learning.triplets import TripletSet
 
 pytest.importorskip("distributed")
 from cghash.cluster import Dataset, connected, fit
@@ -72,22 +73,11 @@ class Here:
         pass
 
 
-def joined(shares):
+@pytest.fixture
+def joined(monkeypatch):
     """The triplets of all shares as one set over all items."""
-    sets = [share.triplets for share in shares]
-    offsets = np.cumsum([0, *(share.n_items for share in shares)])
-    n = sum(t.n_triplets for t in sets)
-
-    def items(name):
-        return np.concatenate([getattr(t, name) + offset for t, offset in zip(sets, offsets, strict=False)])
-
-    def pointers(name):
-        return np.concatenate([[0], np.cumsum(np.concatenate([np.diff(getattr(t, name)) for t in sets]))])
-
-    weights = np.concatenate([t.weights * (t.n_triplets / n) for t in sets])
-    return TripletSet(
-        items("anchors"), items("near"), pointers("near_ptr"), items("far"), pointers("far_ptr"), weights, offsets[-1]
-    )
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks" / "speed")
+    return importlib.import_module("one_set").joined
 
 
 # sums
@@ -113,7 +103,7 @@ def test_a_worker_that_holds_a_run_of_leaves_sends_few_sums():
 
 @pytest.mark.parametrize("family", ["linear", "rbf"])
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "exponential"])
-def test_one_evaluation_is_that_of_one_machine(digits, family, loss):
+def test_one_evaluation_is_that_of_one_machine(digits, family, loss, joined):
     X, y = digits
     model = CGHash(8, hash_function=family, loss=loss)
     team = Here(Dataset.from_arrays(X, y, rows=250), model)  # 250, 250, 250, 150
@@ -175,7 +165,7 @@ def _listed(answer):
     [{}, {"method": "paper", "regularizer": "linf"}, {"hash_function": "rbf", "loss": "logistic"}],
     ids=["default", "paper, linf", "rbf, logistic"],
 )
-def test_codes_are_those_of_one_machine_over_the_same_triplets(digits, client, parameters):
+def test_codes_are_those_of_one_machine_over_the_same_triplets(digits, client, parameters, joined):
     X, y = digits
     data = Dataset.from_arrays(X, y, rows=300)
     model = CGHash(10, random_state=SEED, **parameters)
@@ -233,7 +223,7 @@ def test_rows_of_three_data_sets_are_triplets(client):
     assert model.score(np.concatenate([anchor, near, far]), triplets=triplets) > 0.9
 
 
-def test_without_labels_the_neighbours_are_near_at_the_default_of_such_fits(digits, client):
+def test_without_labels_the_neighbours_are_near_at_the_default_of_such_fits(digits, client, joined):
     X, _ = digits
     model = fit(Dataset.from_arrays(X, rows=450), CGHash(8, random_state=SEED), client)
     here = Here(Dataset.from_arrays(X, rows=450), CGHash(8, random_state=SEED))

@@ -30,6 +30,8 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from one_set import joined
+
 from cghash import CGHash
 from cghash.cluster import Dataset, connected, encode, fit
 from cghash.cluster.encoding import encode_part
@@ -38,7 +40,6 @@ from cghash.cluster.learning.shares import History, Plan, Share
 from cghash.cluster.learning.team import Team
 from cghash.cluster.learning.totals import added_up, leaves
 from cghash.cluster.parts import MODEL
-from cghash.learning.triplets import TripletSet
 from cghash.peers import LSH
 from cghash.stores import origin_of
 from common import write
@@ -130,23 +131,6 @@ def measure_encode(options: argparse.Namespace, clients: dict[int, Any], folder:
     about = {"items": options.items, "features": options.features, "bits": options.bits}
     about |= {"partitions": options.partitions, "partition_mib": round(X.nbytes / MIB, 1), "rows": options.rows}
     return [{"work": "encode", **about, **row} for row in found]
-
-
-def joined(shares: list[Share]) -> TripletSet:
-    """The triplets of all shares as one set over all items: what a single process learns from."""
-    sets = [share.triplets for share in shares if share.triplets is not None]
-    offsets = np.cumsum([0, *(share.n_items for share in shares)])
-    n = sum(t.n_triplets for t in sets)
-
-    def items(name: str) -> Any:
-        return np.concatenate([getattr(t, name) + offset for t, offset in zip(sets, offsets, strict=False)])
-
-    def pointers(name: str) -> Any:
-        return np.concatenate([[0], np.cumsum(np.concatenate([np.diff(getattr(t, name)) for t in sets]))])
-
-    weights = np.concatenate([t.weights * (t.n_triplets / n) for t in sets])
-    parts = items("anchors"), items("near"), pointers("near_ptr"), items("far"), pointers("far_ptr"), weights
-    return TripletSet(*parts, int(offsets[-1]))
 
 
 def measure_fit(options: argparse.Namespace, clients: dict[int, Any], folder: Path) -> list[dict[str, Any]]:

@@ -34,7 +34,8 @@ from timing import seconds_of
 from cghash import WeightedHammingIndex
 from cghash._kernels import instruction_set
 from cghash.device.encoding import LinearEncoder
-from common import RESULTS, _processor
+from cghash.lab.experiments.machine import processor
+from common import RESULTS
 
 Row = dict[str, Any]
 BITS, K, BATCH, FEATURES = 64, 10, 1000, 768
@@ -201,7 +202,7 @@ def circumstances() -> Row:
     return {
         "gpu": torch.cuda.get_device_name(),
         "versions": {name: held(name) for name in packages} | {"python": platform.python_version()},
-        "cpu": _processor(),
+        "cpu": processor(),
         "cores": torch.get_num_threads(),
         "instruction_set": instruction_set(),
     }

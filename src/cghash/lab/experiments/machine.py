@@ -29,7 +29,7 @@ def circumstances() -> dict[str, Any]:
     """
     versions = {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
     known = {name: number for name, number in versions.items() if number}
-    return {"versions": known, "commit": _commit(), "code": code_digest(), "cpu": _processor(), "cores": n_cores()}
+    return {"versions": known, "commit": _commit(), "code": code_digest(), "cpu": processor(), "cores": n_cores()}
 
 
 def code_digest() -> str:
@@ -92,7 +92,8 @@ def _commit() -> str | None:
     return said[0].strip() + ("+" if said[1].strip() else "")
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The processor by its name."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
