@@ -22,7 +22,6 @@ from ..learning.supervision import draw
 from .base import Bits, Floats, Peer
 
 Ints = NDArray[np.int64]
-Bins = NDArray[np.uint8]
 
 
 class SSC(Peer):
