@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from cghash import CGHash
 from cghash.cli import main
 from cghash.exceptions import FormatError, InvalidInputError, MissingDependencyError
-from cghash.lab import demo, figures, report
+from cghash.lab import demo, demo_figures, demo_page
 from cghash.lab.demo_results import DemoResults
 from cghash.lab.pixels import png
 
@@ -35,7 +35,7 @@ def results(split):
 
 @pytest.fixture(scope="module")
 def page(results):
-    return report.page(results)
+    return demo_page.page(results)
 
 
 class Outline(HTMLParser):
@@ -170,7 +170,7 @@ def test_every_colour_of_the_page_has_a_light_and_a_dark_value(page):
     light, dark = page.split("prefers-color-scheme: dark", 1)
     used = set(re.findall(r"var\(--([a-z]+)\)", page)) - {"share", "colour"}
     assert all(f"--{name}:" in light and f"--{name}:" in dark for name in used)
-    assert not any(colour in page.split("</style>")[1] for colour in figures.NAMES)
+    assert not any(colour in page.split("</style>")[1] for colour in demo_figures.NAMES)
 
 
 def test_png_holds_the_pixels_it_was_given():
@@ -192,7 +192,7 @@ def test_wrong_lengths_are_named(split, n_bits):
 def test_missing_matplotlib_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match=r"pip install .*cghash\[lab\]"):
-        figures.require_matplotlib()
+        demo_figures.require_matplotlib()
 
 
 @pytest.fixture

@@ -35,13 +35,13 @@ def demo(output: Path, n_bits: tuple[int, ...], seed: int, quiet: bool) -> None:
     """Learn codes of handwritten digits, print a table and write a report to look at."""
     from rich.console import Console
 
-    from ..lab.figures import require_matplotlib
+    from ..lab.demo_figures import require_matplotlib
 
     require_matplotlib()  # before the work, not after it
     results = _run(n_bits, seed, Console(stderr=True, quiet=quiet))
     report = _write(results, output)
     if not quiet:
-        from ..lab.summary import print_summary
+        from ..lab.demo_summary import print_summary
 
         print_summary(results, Console())
     click.echo(report)
@@ -56,7 +56,7 @@ def _run(n_bits: tuple[int, ...], seed: int, console: Console) -> DemoResults:
 
 def _write(results: DemoResults, folder: Path) -> Path:
     """Write the raw results, then the report from them."""
-    from ..lab.report import write_report
+    from ..lab.demo_page import write_report
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -7,9 +7,9 @@ from html import escape
 
 from ..storage import write_atomically
 from .demo import BEST, EUCLIDEAN
+from .demo_figures import LOOKS, NAMES, figures
 from .demo_results import DemoResults, Digit, Example, Fit, Row, named
 from .document import document
-from .figures import LOOKS, NAMES, figures
 from .pixels import digit_png, mask_png
 
 __all__ = ["page", "write_report"]
