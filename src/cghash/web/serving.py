@@ -84,7 +84,10 @@ def serve(
     # what is loaded by now stays: looking through it for garbage would hold all requests up by 100 ms each second
     gc.collect()
     gc.freeze()
-    _Server(config, cast(FastAPI, app.app)).run(sockets=[listening])
+    try:
+        _Server(config, cast(FastAPI, app.app)).run(sockets=[listening])
+    finally:
+        gc.unfreeze()  # else the index outlives the interpreter, and the kernels complain of a leak
 
 
 class _Server(uvicorn.Server):
