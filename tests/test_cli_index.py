@@ -159,7 +159,7 @@ def test_codes_from_standard_input(data, tmp_path):
         (("codes.npy", "--ids", "ids.npy", "--id-column", "n", "-o", "i"), "cannot go together"),
         (("-", "--ids", "-", "-o", "i"), "standard input can be read only once"),
         (("codes.npy", "--ids", "y.npy", "-o", "i"), "one label for each of 200 items|must hold one"),
-        (("codes.npy", "--ids", "words.txt", "-o", "i"), "ids must be whole numbers, one a code, got a"),
+        (("codes.npy", "--ids", "words.txt", "-o", "i"), "ids must be whole numbers, one a code, got a; without ids"),
         (("codes.npy", "--ids", "twice.npy", "-o", "i"), "ids must be different, got 7 twice"),
         (("x.npy", "--model", "model", "-o", "i"), "x.npy must hold packed codes, uint8 of shape (n, 2) for 12 bits"),
         (("codes.npy", "-b", "40", "-o", "i"), "of shape (n, 5) for 40 bits, got shape (200, 2)"),

@@ -375,6 +375,7 @@ COMMANDS = {
     "fit objects.npy -o m": ["objects.npy", "never unpickled", "numpy.array(rows, dtype=float)"],
     "fit named.npz -o m": ["must hold an array X", "got 'items', 'labels'", "numpy.savez(file, X=items, y=labels)"],
     "fit x.npy --label-column kind -o m": ["x.npy", "which has no columns", "--labels"],
+    "fit x.npy --id-column id -o m": ["x.npy", "which has no columns", "numpy.savez(file, X=items, id=ids)"],
     "fit items.csv --label-column Kind -o m": ["must have a column 'Kind'", "got 'id'", "did you mean 'kind'?"],
     "fit gap.csv -o m": ["gap.csv, line 5, column 'b'", "must be a number, got ''", "fill in missing values"],
     "fit comma.csv -o m": ["must hold a column of numbers", "decimals have a point"],

@@ -423,7 +423,7 @@ def test_triplets_by_id(write, ids):
         ("t.csv", "anchor,near,far\n0,x,2\n", "t.csv, line 2: must be a row number from 0 to 2, got 'x'; ids need"),
         ("t.csv", "0,1,1\n", "t.csv, line 1: must name 3 different items, got 0, 1, 1"),
         ("t.csv", "0,1\n", "t.csv: must have the columns anchor, near, far, got 2 columns"),
-        ("t.csv", "a,b,c\n0,1,2\n", "t.csv: must have the columns anchor, near, far, got 'a', 'b', 'c'"),
+        ("t.csv", "a,b,c\n0,1,2\n", "t.csv: must have the columns anchor, near, far, got 'a', 'b', 'c'; rename"),
         ("t.csv", "anchor,near,far,weight\n0,1,2,-1\n", "t.csv, line 2: weight must be a number of at least 0"),
         ("t.csv", "anchor,near,far\n", "t.csv must hold at least one row of anchor, near, far"),
         ("t.jsonl", '{"anchor": 0}\n', "t.jsonl, line 1: must have the columns anchor, near, far, got 'anchor'"),

@@ -114,7 +114,9 @@ class Source:
             return None
         if found.ndim != 1 or found.dtype.kind not in "iu":
             first = found.flat[0] if found.size else found
-            raise InvalidInputError(f"ids must be whole numbers, one a code, got {first!s}")
+            raise InvalidInputError(
+                f"ids must be whole numbers, one a code, got {first!s}; without ids, answers give row numbers from 0"
+            )
         return found
 
 

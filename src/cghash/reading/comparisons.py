@@ -67,7 +67,7 @@ class Finder:
             row = -1
         if not 0 <= row < self.n_items:
             counted = "; rows are counted from 0" if row == self.n_items else ""
-            hint = counted if row >= 0 else "; ids need the id column of the items"
+            hint = counted if row >= 0 else "; ids need those of the items, by --id-column"
             raise InvalidInputError(
                 f"{place}: must be a row number from 0 to {self.n_items - 1}, got {shortened(key)!r}{hint}"
             )
@@ -164,7 +164,8 @@ def _order(names: list[str], words: tuple[tuple[str, ...], ...], weighted: bool,
     if anyhow and (len(rest) == len(words) or (weighted and len(rest) == len(words) + 1)):
         return rest + weight
     got = f"{', '.join(repr(name) for name in names[:8])}" if named else f"{len(names)} columns"
-    raise InvalidInputError(f"{place}: must have the columns {_described(words)}, got {got}")
+    rename = "; rename them" if named and len(rest) >= len(words) else ""
+    raise InvalidInputError(f"{place}: must have the columns {_described(words)}, got {got}{rename}")
 
 
 def _described(words: tuple[tuple[str, ...], ...]) -> str:

@@ -86,7 +86,7 @@ def _from_npy(source: Source, asked: _Asked) -> Items:
     if asked.beside:
         raise InvalidInputError(
             f"{source.name} is an .npy file, which has no columns: {asked.beside[0]!r} not found; "
-            "labels have a file of their own (--labels), or lie in an .npz"
+            "put labels into a file of their own (--labels), ids into an .npz: numpy.savez(file, X=items, id=ids)"
         )
     return Items(source.name, read_array(source))
 
