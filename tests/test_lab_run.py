@@ -26,6 +26,7 @@ from cghash.lab.experiments.items import items_of, prepared, scaled
 from cghash.lab.experiments.machine import code_digest
 from cghash.lab.experiments.methods import NAMES, Choice, estimator_of
 from cghash.lab.experiments.plan import DataSpec, Experiment, MethodSpec, Validation
+from cghash.lab.experiments.plan_files import part_of, read_experiment
 from cghash.lab.experiments.protocol import split_items
 from cghash.lab.experiments.results import Store, collect, fingerprint, read_results
 from cghash.lab.experiments.runner import run
@@ -155,6 +156,8 @@ def test_methods_that_cannot_be_had_are_refused(tmp_path, monkeypatch, name, mes
     monkeypatch.setattr(sys, "path", list(sys.path))
     with pytest.raises(InvalidInputError, match=message):
         estimator_of(name, {}, 8, 0, 1)
+    with pytest.raises(InvalidInputError, match=message if ":" in name else "method must be one of"):
+        part_of(read_experiment("digits"), methods=[name])  # before a task is begun
 
 
 def test_pictures_are_kept_of_the_first_split_and_the_longest_codes():
