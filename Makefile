@@ -39,7 +39,7 @@ browser: setup
 # What fails beside others is run once more, alone: a browser, a database and killed processes share two cores. It must pass then.
 ALONE := --last-failed --last-failed-no-failures none
 # What stands above the estimator and the index reaches no kernel of its own, and is run on the native ones alone.
-ABOVE := architecture client cli_cluster cli_device cli_export cli_serve cluster_* concepts* dataset* demo device_* docs features gallery guides lab_* public_api \
+ABOVE := architecture client cli_cluster cli_device cli_export cli_serve cluster_* concepts* dataset* demo device_* docs* features gallery guides lab_* public_api \
     reading search_benchmark stores_* version web_* workspace_*
 TWINS := CGHASH_KERNELS=numpy $(PYTEST) -m "not slow and not native_only and not gpu" tests --ignore tests/browser \
     --ignore tests/contract/test_records_contract.py --ignore tests/contract/test_store_contract.py \

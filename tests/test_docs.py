@@ -29,12 +29,19 @@ COMMANDS = ROOT / "docs" / "guides" / "command_line.md"
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page, and the comment before it, such as `<!-- not run -->`."""
+    """A fenced block of a page, and the comment before it, such as `not run`.
+
+    What is marked `run elsewhere` is run by tests/test_docs_elsewhere.py.
+    """
 
     language: str
     text: str
     mark: str
     line: int
+
+    @property
+    def runs(self):
+        return self.mark not in ("not run", "run elsewhere")
 
 
 def blocks(page):
@@ -58,7 +65,7 @@ def ids(pages):
     return [str(page.relative_to(ROOT)) for page in pages]
 
 
-PYTHON = [page for page in PAGES if any(b.language == "python" and b.mark != "not run" for b in blocks(page))]
+PYTHON = [page for page in PAGES if any(b.language == "python" and b.runs for b in blocks(page))]
 
 
 @pytest.mark.parametrize("page", PYTHON, ids=ids(PYTHON))
@@ -68,7 +75,7 @@ def test_python_of_a_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypa
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", CGHashWarning)
         for block in blocks(page):
-            if block.language == "python" and block.mark != "not run":
+            if block.language == "python" and block.runs:
                 run_and_compare(block, page, names)
 
 
@@ -93,7 +100,7 @@ def test_commands_print_what_the_page_shows(tmp_path, monkeypatch):
     with threadpool_limits(1):
         exec(next(b.text for b in page if b.language == "python"), {})
         for block in page:
-            if block.language == "bash" and block.mark != "not run":
+            if block.language == "bash" and block.runs:
                 after = following.get(block)
                 check_command(block.text, block.mark, after.text if after and adjoins(block, after) else None)
 

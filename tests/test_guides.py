@@ -22,7 +22,7 @@ GUIDES = [page for page in pages.PAGES if page.parent.name == "guides" and page 
 
 def commands(block):
     """The lines of a block that call cghash, unless it is marked."""
-    if block.language != "bash" or block.mark == "not run":
+    if block.language != "bash" or not block.runs:
         return []
     return [line for line in block.text.splitlines() if line.startswith("cghash ")]
 
@@ -40,7 +40,7 @@ def test_commands_of_a_guide_run_on_the_files_that_its_python_wrote(page, tmp_pa
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", CGHashWarning)
         for block in found:
-            if block.language == "python" and block.mark != "not run":
+            if block.language == "python" and block.runs:
                 pages.run_and_compare(block, page, names)
             after = following.get(block)
             shown = after.text if after and pages.adjoins(block, after) else None
