@@ -159,7 +159,7 @@ def test_many_contradictions_are_counted_asked_for_together_and_shown_by_pieces(
     rest.wait_for()
     assert f"{total - 20} more contradiction" in rest.inner_text()
     assert page.locator("#contradictions li:not(.more)").count() == 20
-    asked = [url for url in page.visit.requests if "/api/" in url and "/image" not in url]
+    asked = [url for url in page.visit.requests if "/api/answers" in url]  # the next questions may be on their way
     assert [url.split("?")[0] for url in asked] == [f"{site.url}/api/answers/contradictions"]
     rest.locator("button").click()
     rest.wait_for(state="detached")
