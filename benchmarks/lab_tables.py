@@ -51,7 +51,7 @@ def circumstances(rows: list[Row], command: str) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in rows[0]["versions"].items())
     seconds = sum(_seconds(rows))
     return (
-        f"Measured by `{command}` at commits {', '.join(commits)}; {'; '.join(processors)}; {versions}. "
+        f"Measured by `{command}` at commit{'s'[: len(commits) > 1]} {', '.join(commits)}; {'; '.join(processors)}; {versions}. "
         f"Fitting and choosing parameters took {seconds / 60:.0f} processor minutes in all."
     )
 
