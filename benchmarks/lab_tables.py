@@ -50,8 +50,9 @@ def circumstances(rows: list[Row], command: str) -> str:
     processors = sorted({f"{row['cpu']}, {row['cores']} cores" for row in rows})
     versions = ", ".join(f"{name} {number}" for name, number in rows[0]["versions"].items())
     seconds = sum(_seconds(rows))
+    at = f"commit{'s'[: len(commits) > 1]} {', '.join(commits)}"
     return (
-        f"Measured by `{command}` at commit{'s'[: len(commits) > 1]} {', '.join(commits)}; {'; '.join(processors)}; {versions}. "
+        f"Measured by `{command}` at {at}; {'; '.join(processors)}; {versions}. "
         f"Fitting and choosing parameters took {seconds / 60:.0f} processor minutes in all."
     )
 
