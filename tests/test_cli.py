@@ -239,7 +239,7 @@ def test_fit_from_standard_input(data, tmp_path):
 def test_fit_warns_in_one_line(tmp_path):
     np.savez(tmp_path / "xy.npz", X=[[0.0], [0.1], [1.0], [1.1]], y=[0, 0, 1, 1])
     result = run("fit", tmp_path / "xy.npz", "-b", "9", "--hash-function", "stump", "-q", "-o", tmp_path / "m")
-    assert result.stderr.startswith("cghash: warning: learned 1 bits of the 9 asked for")
+    assert result.stderr.startswith("cghash: warning: learned 1 of the 9 bits asked for")
     assert len(result.stderr.splitlines()) == 1
 
 

@@ -416,7 +416,7 @@ def test_bits_of_weight_zero_are_reported():
 
 def test_more_bits_than_can_be_learned_warns_and_keeps_those_found():
     line = np.arange(8.0).reshape(-1, 1)
-    with pytest.warns(FewerBitsWarning, match=r"learned \d bits of the 64 asked for.*smaller C"):
+    with pytest.warns(FewerBitsWarning, match=r"learned \d of the 64 bits asked for.*smaller C"):
         model = hasher(64, hash_function="stump").fit(line, [0, 0, 0, 0, 1, 1, 1, 1])
     assert 1 <= model.n_bits_ <= 7  # as many stumps as gaps
     assert model.result_.status == "optimal"

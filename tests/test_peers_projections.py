@@ -92,7 +92,7 @@ def test_sign_of_pca_is_the_sign_of_the_projections_on_leading_eigenvectors():
 @pytest.mark.parametrize("method", [PCAH, LSI])
 def test_there_are_no_more_bits_than_the_rank(method):
     X = np.random.default_rng(0).standard_normal((50, 1)) @ np.ones((1, 8))
-    with pytest.warns(FewerBitsWarning, match="1 bits of the 8"):
+    with pytest.warns(FewerBitsWarning, match="1 of the 8 bits"):
         assert method(8).fit(X).n_bits_ == 1
 
 

@@ -55,7 +55,7 @@ def test_pq_distances_are_those_of_the_index_of_faiss():
 
 
 def test_few_items_have_few_centroids_and_bits_that_do_not_divide_are_left_over():
-    with pytest.warns(FewerBitsWarning, match="learned 12 bits of the 32"):
+    with pytest.warns(FewerBitsWarning, match="learned 12 of the 32 bits"):
         model = PQ(32, random_state=0).fit(ITEMS[:10])
     assert model.centroids_.shape == (4, 8, 10)
     with pytest.warns(FewerBitsWarning, match="equal numbers of bits"):

@@ -91,7 +91,7 @@ def test_thresholds_are_quantiles_where_values_are_many():
 
 def test_boosting_stops_where_no_stump_tells_anything():
     X = np.array([[0.0], [0.0], [1.0], [1.0]])
-    with pytest.warns(exceptions.FewerBitsWarning, match="learned 1 bits of the 5"):
+    with pytest.warns(exceptions.FewerBitsWarning, match="learned 1 of the 5 bits"):
         model = SSC(5, random_state=0).fit(np.zeros((4, 2)), [0, 0, 1, 1])
     assert model.weights_.tolist() == [0.0]
     assert SSC(3, random_state=0).fit(X, [0, 0, 1, 1]).transform(X)[:, 0].tolist() == [0, 0, 1, 1]

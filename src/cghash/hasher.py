@@ -359,7 +359,7 @@ class CGHash(CodeEstimator):
         self.result_ = result
         if self.n_bits_ < self.n_bits and result.status in ("optimal", "no_function") and not quiet:
             warnings.warn(
-                f"learned {self.n_bits_} bits of the {self.n_bits} asked for: {result.message}. "
+                f"learned {self.n_bits_} of the {self.n_bits} bits asked for: {result.message}. "
                 "A smaller C, more triplets (n_neighbors) or a richer hash_function gives more bits",
                 FewerBitsWarning,
                 stacklevel=4,

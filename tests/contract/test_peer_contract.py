@@ -556,7 +556,7 @@ def test_more_bits_than_there_are_come_with_a_warning(name):
         model = make(name, CASES[name].n_bits + 8).fit(items, Y)
     fewer = [str(w.message) for w in caught if issubclass(w.category, FewerBitsWarning)]
     assert bool(fewer) == (model.n_bits_ < model.n_bits)
-    assert all(f"{model.n_bits_} bits of the {model.n_bits}" in words for words in fewer)
+    assert all(f"{model.n_bits_} of the {model.n_bits} bits" in words for words in fewer)
 
 
 # Quality

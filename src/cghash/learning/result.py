@@ -90,7 +90,7 @@ class FitResult:
     def message(self) -> str:
         """The outcome in words."""
         n = len(self.columns)
-        parts = [f"{n} bits; {STATUSES[self.status]}"]
+        parts = [f"{n} bit{'s'[: n != 1]}; {STATUSES[self.status]}"]
         if n:
             last = self.columns[-1]
             of = "lower bound" if self.exact else "bound over the functions found"

@@ -64,7 +64,7 @@ class Peer(CodeEstimator):
         with threadpool_limits(1, user_api="blas"):
             self.n_bits_ = self._n_features_out = self._learn(X, labels, np.random.default_rng(seed))
         if self.n_bits_ < self.n_bits:
-            came = f"{type(self).__name__} learned {self.n_bits_} bits of the {self.n_bits} asked for"
+            came = f"{type(self).__name__} learned {self.n_bits_} of the {self.n_bits} bits asked for"
             warnings.warn(f"{came}: {self.fewer_because}", FewerBitsWarning, stacklevel=2)
         return self
 
