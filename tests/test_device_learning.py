@@ -218,7 +218,7 @@ def test_whole_fits_are_as_good_as_those_of_the_host(device, settings_):
     X, y = DIGITS
     found = []
     for where in (None, device):
-        models = [CGHash(32, random_state=s, **settings_).fit(X[:1200], y[:1200], device=where) for s in range(2)]
+        models = [CGHash(16, random_state=s, **settings_).fit(X[:1200], y[:1200], device=where) for s in range(2)]
         objective = np.mean([model.result_.objective for model in models])
         found.append((objective, np.mean([map_of(model, X, y, 1200) for model in models])))
         assert all(model.result_.columns[-1].bound <= model.result_.objective for model in models)
