@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from ._validation import is_number
 from .device.tensors import in_host_memory
 from .exceptions import InvalidInputError
 
@@ -66,18 +67,10 @@ def _word_in(X: Any) -> str:
         return ""
     for row, column in np.ndindex(*cells.shape):
         cell: Any = cells[row, column]
-        if isinstance(cell, str) and not _is_number(cell):
+        if isinstance(cell, str) and not is_number(cell):
             place = f"column {column}" if names is None else f"column {names[column]!r}"
             return f" in row {row}, {place}; leave that column out, or turn it into numbers (sklearn's OneHotEncoder)"
     return ""
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _not_finite_in(X: Any) -> str:

@@ -28,6 +28,14 @@ def did_you_mean(value: Any, choices: Iterable[str]) -> str:
     return f"; did you mean {plain[near[0]]!r}?" if near else ""
 
 
+def is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
 def check_rows(rows: Any, width: int, n_items: int, name: str, words: str) -> NDArray[np.int64]:
     """An (m, width) array of row numbers, each row of different items; a table's columns may be named by the words."""
     try:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import did_you_mean
+from .._validation import did_you_mean, is_number
 from ..exceptions import InvalidInputError
 from .arrays import read_array, read_arrays, read_columns
 from .labels import plain_labels, written_labels
 from .sources import Source, source_of
-from .text import Row, TextTable, is_missing, is_number, read_rows, shortened, why_no_number
+from .text import Row, TextTable, is_missing, read_rows, shortened, why_no_number
 
 Array = NDArray[Any]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
+from .._validation import is_number
 from ..exceptions import FormatError, InvalidInputError
 from .sources import Source
 
@@ -85,14 +86,6 @@ def _names_one(first: list[str], wanted: Sequence[str], features: Sequence[str])
 
 def _is_count(cells: list[str]) -> bool:
     return cells == [str(i) for i in range(len(cells))]
-
-
-def is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def is_missing(cell: str) -> bool:
