@@ -7,15 +7,18 @@ import json
 import re
 import shlex
 import sys
+import tomllib
 import urllib.request
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
+from cghash import WeightedHammingIndex
 from cghash.cli import main
 from cghash.client import Client
 
@@ -41,7 +44,7 @@ def call(line):
 
 def test_every_block_that_is_marked_is_run_here():
     marked = {page.name for page in pages.PAGES if any(b.mark == "run elsewhere" for b in pages.blocks(page))}
-    assert marked == {"cluster.md", "gpu.md", "laboratory.md", "page.md"}
+    assert marked == {"cluster.md", "gpu.md", "laboratory.md", "page.md", "ten_million.md"}
 
 
 @pytest.mark.slow
@@ -153,3 +156,50 @@ def test_a_cluster_is_commanded_as_the_guide_says(tmp_path, monkeypatch):
             line = re.sub(r" --(scheduler|workers) \S+", "", line).replace("-b 32", "-b 4")
             said = call(f"{line} --scheduler {client.scheduler.address}")
     assert len(said.splitlines()) >= 3
+
+
+def test_filters_are_timed_as_the_guide_says(capsys):
+    """Of fewer codes."""
+    (text,) = elsewhere("ten_million.md", "python")
+    names = {"np": np, "WeightedHammingIndex": WeightedHammingIndex, "rng": np.random.default_rng(0)}
+    exec(text.replace("10_000_000", "20_000"), names)
+    assert [float(line) >= 0 for line in capsys.readouterr().out.splitlines()] == [True, True]
+
+
+# What is not run: its commands, options, targets and extras are known
+
+
+def not_run():
+    for page in pages.PAGES:
+        for block in pages.blocks(page):
+            if block.mark == "not run":
+                assert block.language == "bash", f"{page.name}, line {block.line}: Python can be run"
+                for line in block.text.splitlines():
+                    for command in shlex.split(line, comments=True) and line.partition("#")[0].split("&&"):
+                        yield command.strip()
+
+
+def known(words):
+    """Whether `cghash` has such a command, with these options."""
+    group, name = main, "cghash"
+    while isinstance(group, click.Group):
+        context = click.Context(group, info_name=name)
+        name, command, words = group.resolve_command(context, words)
+        group = command
+    group.make_parser(click.Context(group, info_name=name)).parse_args(list(words))
+    return True
+
+
+@pytest.mark.parametrize("line", sorted(set(not_run())))
+def test_commands_that_are_not_run_are_known(line):
+    words = shlex.split(re.sub(r"^CGHASH_TOKEN=\S+\(.*\) ", "", line))
+    if words[0] == "cghash":
+        assert known(words[1:])
+    elif words[0] == "make":
+        assert re.search(rf"^{words[1]}:", (pages.ROOT / "Makefile").read_text(), re.M)
+    elif words[:2] == ["pip", "install"]:
+        extras = tomllib.loads((pages.ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        asked_for = re.search(r"\[(.*)\]", words[2])
+        assert not asked_for or set(asked_for[1].split(",")) <= set(extras)
+    else:
+        assert words[0] in ("python", "."), line  # a virtual environment
