@@ -38,41 +38,61 @@ Out<double> project(In<T, 2> X, In<double, 2> coef, int n_threads) {
     return give(std::move(values), {X.shape(0), coef.shape(0)});
 }
 
-constexpr std::int64_t pass_chunk = 1024;  // rows that one thread takes at a time
+constexpr std::int64_t pass_chunk = 1024;        // rows that one thread takes at a time
+constexpr std::int64_t block_bytes = 128 * 1024;  // of rows that stay in the cache while all vectors pass over them
 
-Out<float> dot(In<float, 2> Z, In<float> v, int n_threads) {
-    if (Z.shape(1) != v.size()) throw std::invalid_argument("v must have one entry for each column of Z");
+// Rows of a block: whole patches of the kernels, so that no sum depends on where blocks end.
+std::int64_t block_rows(std::int64_t d) {
+    const std::int64_t fitting = block_bytes / (static_cast<std::int64_t>(sizeof(float)) * std::max<std::int64_t>(d, 1));
+    return std::max<std::int64_t>(8, fitting / 8 * 8);
+}
+
+// run(first, rows) for the blocks of chunk c of n rows
+template <class Run>
+void in_blocks(std::int64_t c, std::int64_t n, std::int64_t d, Run run) {
+    const std::int64_t end = std::min((c + 1) * pass_chunk, n), step = block_rows(d);
+    for (std::int64_t first = c * pass_chunk; first < end; first += step) run(first, std::min(step, end - first));
+}
+
+Out<float> dot(In<float, 2> Z, In<float, 2> V, int n_threads) {
+    if (Z.shape(1) != V.shape(1)) throw std::invalid_argument("V must have one column for each column of Z");
     const auto n = static_cast<std::int64_t>(Z.shape(0)), d = static_cast<std::int64_t>(Z.shape(1));
-    std::vector<float> out(Z.shape(0));
+    const auto m = static_cast<std::int64_t>(V.shape(0));
+    std::vector<float> out(V.shape(0) * Z.shape(0));
     {
         nb::gil_scoped_release unlocked;
         const auto& kernel = kernels();
         parallel_chunks((n + pass_chunk - 1) / pass_chunk, n_threads, [&](std::int64_t c) {
-            const std::int64_t first = c * pass_chunk;
-            kernel.dot_rows(Z.data() + first * d, std::min(pass_chunk, n - first), d, v.data(), out.data() + first);
+            in_blocks(c, n, d, [&](std::int64_t first, std::int64_t rows) {
+                for (std::int64_t j = 0; j < m; ++j)
+                    kernel.dot_rows(Z.data() + first * d, rows, d, V.data() + j * d, out.data() + j * n + first);
+            });
         });
     }
-    return give(std::move(out));
+    return give(std::move(out), {V.shape(0), Z.shape(0)});
 }
 
-// Every chunk sums into a row of its own; rows are added in order, so the sum is the same for any n_threads.
-Out<double> tdot(In<float, 2> Z, In<float> r, int n_threads) {
-    if (Z.shape(0) != r.size()) throw std::invalid_argument("r must have one entry for each row of Z");
+// Every chunk sums into rows of its own; chunks are added in order, so the sum is the same for any n_threads.
+Out<double> tdot(In<float, 2> Z, In<float, 2> R, int n_threads) {
+    if (Z.shape(0) != R.shape(1)) throw std::invalid_argument("R must have one column for each row of Z");
     const auto n = static_cast<std::int64_t>(Z.shape(0)), d = static_cast<std::int64_t>(Z.shape(1));
+    const auto m = static_cast<std::int64_t>(R.shape(0));
     const std::int64_t n_chunks = (n + pass_chunk - 1) / pass_chunk;
-    std::vector<double> out(Z.shape(1), 0.0), rows(n_chunks * d, 0.0);
+    std::vector<double> out(m * d, 0.0), parts(n_chunks * m * d, 0.0);
     {
         nb::gil_scoped_release unlocked;
         const auto& kernel = kernels();
         parallel_chunks(n_chunks, n_threads, [&](std::int64_t c) {
-            const std::int64_t first = c * pass_chunk;
-            kernel.tdot_rows(Z.data() + first * d, std::min(pass_chunk, n - first), d, r.data() + first,
-                             rows.data() + c * d);
+            in_blocks(c, n, d, [&](std::int64_t first, std::int64_t rows) {
+                for (std::int64_t j = 0; j < m; ++j)
+                    kernel.tdot_rows(Z.data() + first * d, rows, d, R.data() + j * n + first,
+                                     parts.data() + (c * m + j) * d);
+            });
         });
         for (std::int64_t c = 0; c < n_chunks; ++c)
-            for (std::int64_t f = 0; f < d; ++f) out[f] += rows[c * d + f];
+            for (std::int64_t f = 0; f < m * d; ++f) out[f] += parts[c * m * d + f];
     }
-    return give(std::move(out));
+    return give(std::move(out), {R.shape(0), Z.shape(1)});
 }
 
 }  // namespace
@@ -80,8 +100,8 @@ Out<double> tdot(In<float, 2> Z, In<float> r, int n_threads) {
 void bind_pricing(nb::module_& m) {
     m.def("project", &project<float>, nb::arg("X").noconvert(), nb::arg("coef").noconvert(), nb::arg("n_threads"));
     m.def("project", &project<double>, nb::arg("X").noconvert(), nb::arg("coef").noconvert(), nb::arg("n_threads"));
-    m.def("dot", &dot, nb::arg("Z").noconvert(), nb::arg("v").noconvert(), nb::arg("n_threads"));
-    m.def("tdot", &tdot, nb::arg("Z").noconvert(), nb::arg("r").noconvert(), nb::arg("n_threads"));
+    m.def("dot", &dot, nb::arg("Z").noconvert(), nb::arg("V").noconvert(), nb::arg("n_threads"));
+    m.def("tdot", &tdot, nb::arg("Z").noconvert(), nb::arg("R").noconvert(), nb::arg("n_threads"));
     nb::class_<SignedGraph>(m, "SignedGraph")
         .def("__init__",
              [](SignedGraph* self, In<std::int32_t> first, In<std::int32_t> second, std::int64_t n_items) {

@@ -150,8 +150,9 @@ def test_sums_over_items_are_those_of_the_host(device, n_live, duplets):
     direction = V[:, 0].astype(np.float64), 0.3
     close = {"rtol": 1e-4, "atol": 1e-5 * ours.scale}
     np.testing.assert_allclose(theirs.draw_gains(V, b), ours.draw_gains(V, b), **close)
-    for mine, other in zip(ours.relaxed(direction), theirs.relaxed(direction), strict=True):
-        np.testing.assert_allclose(other, mine, **close)
+    for points in (np.append(*direction)[None], np.column_stack([V.T, b])[:3].astype(np.float64)):
+        for mine, other in zip(ours.relaxed(points), theirs.relaxed(points), strict=True):
+            np.testing.assert_allclose(other, mine, **close)
     for shift, signed in ((0.0, True), (0.3, True), (1.0, False)):
         for mine, other in zip(ours.pull(direction, shift, signed), theirs.pull(direction, shift, signed), strict=True):
             np.testing.assert_allclose(other, mine, **close)
@@ -160,7 +161,8 @@ def test_sums_over_items_are_those_of_the_host(device, n_live, duplets):
         np.testing.assert_allclose(other, mine, **close)
     cuts = np.linspace(-1.9, 2.1, 31) * np.ones((6, 1))
     np.testing.assert_allclose(theirs.cut_gains(V, cuts), ours.cut_gains(V, cuts), rtol=1e-6, atol=1e-10)
-    np.testing.assert_allclose(theirs.gram(), ours.gram(), rtol=1e-10, atol=1e-10)
+    right = rng.normal(size=17)
+    np.testing.assert_allclose(theirs.ridge(0.5)(right), ours.ridge(0.5)(right), rtol=1e-9)
 
 
 # Steps
@@ -237,14 +239,14 @@ def test_whole_fits_on_real_data_are_as_good_as_those_of_the_host(device, name):
         pytest.skip(f"no {path.name}")
     with np.load(path) as arrays:
         X, y = arrays["X"][:3000].astype(np.float32), arrays["y"][:3000]
-    models = [
-        CGHash(64, method="paper", sampling="neighbors", random_state=0).fit(X[:2000], y[:2000], device=where)
-        for where in (None, device)
-    ]
-    ours, theirs = models
-    # fits of other seeds, on the host alone, have a deviation of 1.4 % in the objective and 0.8 % in the map (usps)
-    assert theirs.result_.objective == pytest.approx(ours.result_.objective, rel=0.05)
-    assert map_of(theirs, X, y, 2000) == pytest.approx(map_of(ours, X, y, 2000), rel=0.03)
+    found = []
+    for where in (None, device):
+        settings_ = {"method": "paper", "sampling": "neighbors"}
+        models = [CGHash(64, random_state=s, **settings_).fit(X[:2000], y[:2000], device=where) for s in range(5)]
+        found.append([(model.result_.objective, map_of(model, X, y, 2000)) for model in models])
+    ours, theirs = np.mean(found, axis=1)
+    # one fit's deviation over the seeds of the host alone is 1.4 % in the objective and 0.8 % in the map (usps)
+    np.testing.assert_allclose(theirs, ours, rtol=0.02)
 
 
 @on_each

@@ -120,15 +120,18 @@ def test_projection_of_other_width_is_refused(kernels):
 
 @pytest.mark.parametrize("kernels", BOTH)
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (7, 15), (9, 16), (2500, 37), (5, 0)])
-def test_passes_are_matrix_vector_products_for_any_number_of_threads(kernels, shape):
+def test_passes_are_products_for_any_number_of_threads_and_vectors(kernels, shape):
     rng = np.random.default_rng(0)
-    Z, v, r = (rng.standard_normal(size).astype(np.float32) for size in (shape, shape[1], shape[0]))
+    Z, V, R = (rng.standard_normal(size).astype(np.float32) for size in (shape, (3, shape[1]), (3, shape[0])))
     for threads in (1, 3):
-        np.testing.assert_allclose(kernels.dot(Z, v, threads), Z.astype(np.float64) @ v, atol=1e-4)
-        np.testing.assert_allclose(kernels.tdot(Z, r, threads), Z.T.astype(np.float64) @ r, atol=1e-3)
-    np.testing.assert_array_equal(kernels.dot(Z, v, 1), kernels.dot(Z, v, 3))
-    np.testing.assert_array_equal(kernels.tdot(Z, r, 1), kernels.tdot(Z, r, 3))
-    with pytest.raises(ValueError, match="one entry for each"):
-        kernels.dot(Z, np.zeros(shape[1] + 1, np.float32), 1)
-    with pytest.raises(ValueError, match="one entry for each"):
-        kernels.tdot(Z, np.zeros(shape[0] + 1, np.float32), 1)
+        np.testing.assert_allclose(kernels.dot(Z, V, threads), V @ Z.astype(np.float64).T, atol=1e-4)
+        np.testing.assert_allclose(kernels.tdot(Z, R, threads), R @ Z.astype(np.float64), atol=1e-3)
+    for one, vectors in ((kernels.dot, V), (kernels.tdot, R)):
+        together = one(Z, vectors, 1)
+        assert one(Z, vectors[:0], 1).shape == (0, together.shape[1])
+        np.testing.assert_array_equal(together, one(Z, vectors, 3))
+        np.testing.assert_array_equal(together, np.vstack([one(Z, vectors[j : j + 1], 2) for j in range(3)]))
+    with pytest.raises(ValueError, match="one column for each"):
+        kernels.dot(Z, np.zeros((1, shape[1] + 1), np.float32), 1)
+    with pytest.raises(ValueError, match="one column for each"):
+        kernels.tdot(Z, np.zeros((1, shape[0] + 1), np.float32), 1)

@@ -187,7 +187,7 @@ def moved_by_a_call(client: Any, data: Dataset, model: CGHash) -> dict[str, Any]
     team.change(History(frame, n), "begin", frame, n)
     team.change(History(frame, n, None, np.zeros(0)), "slopes", np.zeros(0))
     sent.clear()
-    team.total("relaxed", (np.zeros(d), 0.0))
+    team.total("relaxed", np.zeros((1, d + 1)))
     moved = sum(sent)
     sums = len(added_up(leaves({i: () for i, w in team._holder.items() if w == team._holder[0]}), len(about)))
     began = time.perf_counter()

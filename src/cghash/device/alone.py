@@ -60,7 +60,6 @@ class Alone:
             self._go()
         else:
             self.graph.replay()
-        self.answer.copy_(self.memory[: len(self.answer)], non_blocking=True)
         self.n_asked += 1
         torch.cuda.current_stream(self.memory.device).synchronize()
         found = self.answer.numpy()
@@ -94,3 +93,4 @@ class Alone:
                 segment.words, segment.capacity, kept, count, _ROOM, self.query, self.weights.table, limit,
                 segment.offset, n_near, distances, positions, _NEAR, W=len(self.sample), BLOCK=_AT_A_TIME, num_warps=4,
             )  # fmt: skip
+        self.answer.copy_(self.memory[: len(self.answer)], non_blocking=True)

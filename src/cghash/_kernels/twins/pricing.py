@@ -72,21 +72,25 @@ def project(X: NDArray[Any], coef: Floats, n_threads: int) -> Floats:
     return np.asarray(X.astype(np.float64, copy=False) @ coef.T)
 
 
-def dot(Z: Singles, v: Singles, n_threads: int) -> Singles:
-    """Z·v (n,)."""
-    if Z.shape[1] != v.size:
-        raise ValueError("v must have one entry for each column of Z")
-    out = np.empty(len(Z), dtype=np.float32)
+def dot(Z: Singles, V: Singles, n_threads: int) -> Singles:
+    """Z·v (m, n) for each of some vectors V (m, d)."""
+    if Z.shape[1] != V.shape[1]:
+        raise ValueError("V must have one column for each column of Z")
+    out = np.empty((len(V), len(Z)), dtype=np.float32)
     for first in range(0, len(Z), _ROWS):  # by doubles, as BLAS rounds the floats of a row by how many rows there are
-        out[first : first + _ROWS] = Z[first : first + _ROWS].astype(np.float64) @ v.astype(np.float64)
+        rows = Z[first : first + _ROWS].astype(np.float64)
+        for v, product in zip(V.astype(np.float64), out, strict=True):
+            product[first : first + _ROWS] = rows @ v
     return out
 
 
-def tdot(Z: Singles, r: Singles, n_threads: int) -> NDArray[np.float64]:
-    """Zᵀ·r (d,), in doubles: the sums are as long as there are items."""
-    if Z.shape[0] != r.size:
-        raise ValueError("r must have one entry for each row of Z")
-    total = np.zeros(Z.shape[1])
-    for first in range(0, len(r), _ROWS):
-        total += r[first : first + _ROWS].astype(np.float64) @ Z[first : first + _ROWS].astype(np.float64)
+def tdot(Z: Singles, R: Singles, n_threads: int) -> NDArray[np.float64]:
+    """Zᵀ·r (m, d) for each of some targets R (m, n), in doubles: the sums are as long as there are items."""
+    if Z.shape[0] != R.shape[1]:
+        raise ValueError("R must have one column for each row of Z")
+    total = np.zeros((len(R), Z.shape[1]))
+    for first in range(0, len(Z), _ROWS):
+        rows = Z[first : first + _ROWS].astype(np.float64)
+        for r, sums in zip(R, total, strict=True):
+            sums += r[first : first + _ROWS].astype(np.float64) @ rows
     return total

@@ -180,9 +180,9 @@ class Share:
         passes = self.passes()
         return (np.zeros(V.shape[1]) if passes is None else passes.draw_gains(V, b).astype(np.float64),)
 
-    def relaxed(self, direction: Direction) -> Sums:
+    def relaxed(self, points: Floats) -> Sums:
         passes = self.passes()
-        return (0.0, np.zeros(len(direction[0]) + 1)) if passes is None else passes.relaxed(direction)
+        return (np.zeros(len(points)), np.zeros(points.shape)) if passes is None else passes.relaxed(points)
 
     def pull(self, direction: Direction, shift: float, signed: bool) -> Sums:
         passes = self.passes()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...learning.families.base import Family, Functions, Priced
-from ...learning.families.passes import Direction, Moments, Pull
+from ...learning.families.passes import Direction, Moments, Pull, Solver, ridge_solver
 from ...learning.losses import Loss
 from .frames import Frame, Planes
 from .team import Team
@@ -91,9 +91,9 @@ class PartedPairs:
     def draw_gains(self, V: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[Any]:
         return self.team.total("draw_gains", V, b)[0]  # type: ignore[no-any-return]
 
-    def relaxed(self, direction: Direction) -> tuple[float, Floats]:
-        value, gradient = self.team.total("relaxed", direction)
-        return value, gradient
+    def relaxed(self, points: Floats) -> tuple[Floats, Floats]:
+        values, gradients = self.team.total("relaxed", points)
+        return values, gradients
 
     def pull(self, direction: Direction, shift: float, signed: bool) -> Pull:
         return Pull(*self.team.total("pull", direction, shift, signed))
@@ -107,8 +107,8 @@ class PartedPairs:
     def cut_gains(self, V: NDArray[np.float32], cuts: Floats) -> Floats:
         return self.team.total("cut_gains", V, cuts)[0]  # type: ignore[no-any-return]
 
-    def gram(self) -> Floats:
-        return self.team.total("gram")[0]  # type: ignore[no-any-return]
+    def ridge(self, share: float) -> Solver:
+        return ridge_solver(self.team.total("gram")[0], share)
 
 
 class PartedFamily(Family):

@@ -20,20 +20,20 @@ Floats = NDArray[np.float64]
 class DeviceColumns:
     """Columns a_j over a triplet set: plane c holds bits 8c … 8c + 7 of every slot, a byte each.
 
-    Slots stand in the order of `slots`, their numbers in the triplet set; slopes are a tensor over them.
+    Slots stand in the order of the groups of blocks (margins.py); slopes are a tensor over them.
     """
 
     def __init__(self, triplets: TripletSet, loss: Loss, device: Any, n_bits: int) -> None:
         torch = import_torch()
         self.loss, self.device = loss, device
         self.n_triplets = triplets.n_triplets
-        self._groups, order = grouped(triplets, device)
+        self._groups, self.first, self.second = grouped(triplets, device)
         self.n_slots = triplets.n_slots
-        first, second = triplets.slots()
-        self.first, self.second = (torch.from_numpy(ends[order]).to(device) for ends in (first, second))
-        self._planes = torch.zeros((-(-n_bits // 8), len(order)), dtype=torch.uint8, device=device)
+        self._planes = torch.zeros((-(-n_bits // 8), len(self.first)), dtype=torch.uint8, device=device)
         self.n_columns = self.n_evaluations = 0
         self._recorded: Any = None
+        self._last: tuple[Floats, Floats] | None = None  # weights, and what was found there
+        self._given: Tensor | None = None  # the slopes there, where they were asked for
 
     key = staticmethod(Columns.key)
 
@@ -46,6 +46,7 @@ class DeviceColumns:
             self._planes = torch.cat([self._planes, torch.zeros_like(self._planes[:1])])
         self._planes[plane] |= (of_items[self.first] ^ of_items[self.second]) << place
         self.n_columns += 1
+        self._last = None
         if self._recorded is not None and self._recorded.n_planes != self._n_planes:
             self._recorded = None  # of fewer planes
 
@@ -54,7 +55,7 @@ class DeviceColumns:
         self.n_evaluations += 1
         if self.device.type == "cuda" and self._by_kernel:
             found = self._at(w)
-            return float(found[0]), found[1 : 1 + self.n_columns]
+            return float(found[0]), self._gradient(found)
         value, q = self._slopes(w)
         both = import_torch().cat([value.view(1), self._bit_sums(q)]).cpu().numpy()
         return float(both[0]), both[1:]
@@ -63,16 +64,22 @@ class DeviceColumns:
         """F(w) and ∂F/∂D (n_slots,)."""
         if self.device.type == "cuda" and self._by_kernel:
             value = float(self._at(w)[0])
-            return value, self._recorded.q.clone()
+            self._given = self._recorded.q.clone()
+            return value, self._given
         value, q = self._slopes(w)
         return float(value), q
 
     def adjoint(self, slopes: Tensor) -> Floats:
         """Σ_slot slopes·bit_j (m,) for each column."""
+        if self._last is not None and slopes is self._given:
+            return self._gradient(self._last[1])
         return self._bit_sums(slopes).cpu().numpy()  # type: ignore[no-any-return]
 
     def counts(self, w: Floats) -> tuple[float, int]:
         """Share of triplets satisfied, by weight, and how many still have a multiplier."""
+        if self.device.type == "cuda" and self._by_kernel:
+            _, satisfied, n_live = self._at(w)[:3].tolist()
+            return min(satisfied, 1.0), int(n_live)
         D, share, live, high = self.distances(w), 0.0, 0, dead_above(self.loss)
         for group in self._groups:
             for _, near, far, p in group.parts(D):
@@ -108,14 +115,21 @@ class DeviceColumns:
         return D
 
     def _at(self, w: Floats) -> Floats:
-        """F(w), then ∇F(w) and as many zeros as planes have more places, by kernels."""
+        """What `RecordedLoss` finds, and as many zeros as planes have more places; slopes stay on the device."""
         from .recorded import RecordedLoss
 
         if self._recorded is None:
             code = kernel_code(self.loss)
             assert code is not None
-            self._recorded = RecordedLoss(self._planes, self._groups, code, self._n_planes)
-        return self._recorded(w)  # type: ignore[no-any-return]
+            self._recorded = RecordedLoss(self._planes, self._groups, code, dead_above(self.loss), self._n_planes)
+        if self._last is None or not np.array_equal(self._last[0], w):
+            self._last, self._given = (w.copy(), self._recorded(w)), None
+        return self._last[1]
+
+    def _gradient(self, found: Floats) -> Floats:
+        from .recorded import N_COUNTS
+
+        return found[N_COUNTS : N_COUNTS + self.n_columns]
 
     @property
     def _by_kernel(self) -> bool:

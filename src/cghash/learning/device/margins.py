@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...device.tensors import import_torch
 from ..losses import Exponential, Logistic, Loss, SquaredHinge
@@ -43,22 +42,25 @@ class Group:
             yield slots, both[:, : self.n_near], both[:, self.n_near :], p
 
 
-def grouped(triplets: TripletSet, device: Any) -> tuple[list[Group], NDArray[np.int64]]:
-    """Blocks by their shape, and the slots (n_slots,) of the triplet set in the groups' order."""
+def grouped(triplets: TripletSet, device: Any) -> tuple[list[Group], Tensor, Tensor]:
+    """Blocks by their shape, and the two items (n_slots,), (n_slots,) of each slot in the groups' order."""
     torch = import_torch()
     n_near, n_far = np.diff(triplets.near_ptr), np.diff(triplets.far_ptr)
-    start = triplets.near_ptr[:-1] + triplets.far_ptr[:-1]
-    shapes, which = np.unique(np.stack([n_near, n_far]), axis=1, return_inverse=True)
-    groups, order, first = [], [], 0
-    for number, (near, far) in enumerate(shapes.T.tolist()):
-        blocks = np.flatnonzero(which.reshape(-1) == number)
+    width = int(n_far.max(initial=0)) + 1
+    shapes, which = np.unique(n_near * width + n_far, return_inverse=True)
+    groups, first, second, at = [], [], [], 0
+    for number, (near, far) in enumerate(zip(*np.divmod(shapes, width), strict=True)):
         if near * far == 0:
             continue
-        weights = torch.from_numpy(triplets.weights[blocks]).to(device)
-        groups.append(Group(first, near, far, weights))
-        order.append((start[blocks][:, None] + np.arange(near + far)).reshape(-1))
-        first += groups[-1].n_slots
-    return groups, np.concatenate([np.zeros(0, dtype=np.int64), *order])
+        blocks = np.flatnonzero(which.reshape(-1) == number)
+        groups.append(Group(at, int(near), int(far), torch.from_numpy(triplets.weights[blocks]).to(device)))
+        first.append(torch.from_numpy(triplets.anchors[blocks]).to(device).repeat_interleave(int(near + far)))
+        lists = (triplets.near, triplets.near_ptr, near), (triplets.far, triplets.far_ptr, far)
+        items = [ids[pointers[blocks][:, None] + np.arange(size)] for ids, pointers, size in lists]
+        second.append(torch.from_numpy(np.concatenate(items, axis=1)).to(device).view(-1))
+        at += groups[-1].n_slots
+    none = torch.zeros(0, dtype=torch.int64, device=device)
+    return groups, torch.cat([none, *first]), torch.cat([none, *second])
 
 
 def loss_and_multipliers(loss: Loss, margin: Tensor) -> tuple[Tensor, Tensor]:

@@ -32,6 +32,7 @@ SCORES = 1 << 27  # held at a time
 _NUMBERS = 1 << 25  # float64 numbers gathered at a time for distances
 _SPARES = SPARE, 100  # candidates beyond those asked for, in float32 and in float64
 _UNITS = 2.0**-24, 2.0**-53
+_GROUP = 64  # columns of scores
 _HALF_SCALE = 2.0**10  # of numbers up to 1, before they are split: their halves are small only where they hardly count
 
 
@@ -45,7 +46,7 @@ def nearest(X: Tensor, relevance: Any, n_near: int, n_far: int, n_threads: int) 
     n_threads : of what is left to the host
     """
     items = _Items(X, relevance)
-    lists = [_List(items.n, n_near, True), _List(items.n, n_far, False)]
+    lists = [_List(items.n, n_near, True, X.device), _List(items.n, n_far, False, X.device)]
     wanted = [one for one in lists if one.k]
     rows = import_torch().arange(items.n, device=X.device)
     if items.n > 1 and wanted:
@@ -53,7 +54,7 @@ def nearest(X: Tensor, relevance: Any, n_near: int, n_far: int, n_threads: int) 
             rows = items.settle(rows, wanted, step)
             if not len(rows):
                 break
-    near, far = (items.in_order(one.ids) for one in lists)
+    near, far = (one.ids.cpu().numpy() for one in lists)
     if items.n > 1 and wanted and len(rows):
         _on_host(X, relevance, items.order[rows].cpu().numpy(), near, far)
     return near, far
@@ -65,11 +66,14 @@ def _on_host(X: Tensor, relevance: Any, rows: Ints, near: Ints, far: Ints) -> No
 
 
 class _List:
-    """The k nearest of a kind, for each item."""
+    """The k nearest of a kind, for each item as they came; and of each sorted item what tells whether that is so."""
 
-    def __init__(self, n: int, k: int, relevant: bool) -> None:
+    def __init__(self, n: int, k: int, relevant: bool, device: Any) -> None:
+        torch = import_torch()
         self.k, self.relevant = k, relevant
-        self.ids = np.full((n, k), -1, dtype=np.int64)
+        self.ids = torch.full((n, k), -1, dtype=torch.int64, device=device)
+        self.last = torch.empty(n, dtype=torch.float64, device=device)  # score of the candidates; ∞ where they are all
+        self.kth = torch.empty_like(self.last)  # distance
 
 
 class _Items:
@@ -90,11 +94,9 @@ class _Items:
             out.copy_(placed)
             squares.append(placed.square_().sum(dim=1))
         self.squares = torch.cat(squares)  # (n,)
-        self.norms = self.squares.sqrt().cpu().numpy()
+        self.norms = self.squares.sqrt()
         self.largest = float(self.norms.max())
         self._halves = _split(self.singles) if X.device.type == "cuda" else None
-        self.place = torch.full((self.n + 1,), -1, dtype=torch.int64, device=X.device)  # of items as they came
-        self.place[self.order] = torch.arange(self.n, device=X.device)
 
     @property
     def _step(self) -> int:
@@ -111,23 +113,14 @@ class _Items:
             shift = shift.round()
         return shift, power_of_two(float((high - shift).maximum(shift - low).max()))
 
-    def in_order(self, ids: Ints) -> Ints:
-        """Lists of sorted items as lists of the items as they came."""
-        order = self.order.cpu().numpy()
-        out = np.empty_like(ids)
-        out[order] = np.where(ids < 0, -1, order[ids])
-        return out
-
     def settle(self, rows: Tensor, lists: list[_List], step: int) -> Tensor:
         """Fill the lists of some rows by scores in float32 (step 0) or float64; the rows that these cannot tell."""
         torch = import_torch()
-        still = []
         for some in rows.split(max(1, SCORES // (self.n * (1 + step)))):
-            undecided = np.zeros(len(some), dtype=bool)
             for one, (scores, ids) in zip(lists, self._candidates(some, lists, step), strict=True):
-                undecided |= self._decide(some, scores, ids, one, step)
-            still.append(some[torch.from_numpy(undecided).to(self.device)])
-        return torch.cat(still)
+                self._fill(some, scores, ids, one)
+        undecided = [self._may_lack(rows, one, step) for one in lists]
+        return rows[torch.from_numpy(np.logical_or.reduce(undecided)).to(self.device)]
 
     def _candidates(self, rows: Tensor, lists: list[_List], step: int) -> list[tuple[Tensor, Tensor]]:
         """The least scores of each kind, rising, and their items (r, m)."""
@@ -139,14 +132,11 @@ class _Items:
         found = []
         for one in lists:
             if one.relevant:
-                least = among.masked_fill(~relevant, torch.inf).topk(
-                    min(one.k + _SPARES[step], high - low), largest=False
-                )
-                found.append((least.values, least.indices + low))
+                values, at = _least(among.masked_fill(~relevant, torch.inf), one.k + _SPARES[step])
+                found.append((values, at + low))
             else:
                 among.masked_fill_(relevant, torch.inf)
-                least = scores.topk(min(one.k + _SPARES[step], self.n), largest=False)
-                found.append((least.values, least.indices))
+                found.append(_least(scores, one.k + _SPARES[step]))
         return found
 
     def _scores(self, rows: Tensor, step: int) -> Tensor:
@@ -174,23 +164,28 @@ class _Items:
         high = int(torch.searchsorted(self.codes, own[-1:], right=True))
         return low, high, own[:, None] == self.codes[low:high]
 
-    def _decide(self, rows: Tensor, scores: Tensor, ids: Tensor, one: _List, step: int) -> Bools:
-        """Fill the list of some rows from candidates (r, m); which rows may lack a nearer item."""
+    def _fill(self, rows: Tensor, scores: Tensor, ids: Tensor, one: _List) -> None:
+        """Fill the list of some rows from candidates (r, m)."""
         torch = import_torch()
         missing = torch.isinf(scores)
         apart = self._distances(rows, ids).masked_fill_(missing, torch.inf)
         named, by_id = torch.where(missing, self.n, self.order[ids]).sort(dim=1)  # the ids that decide ties
         apart, nearest_first = apart.gather(1, by_id).sort(dim=1, stable=True)
-        chosen = self.place[named.gather(1, nearest_first)[:, : one.k]].cpu().numpy()  # place[n] is -1
-        at = rows.cpu().numpy()
-        one.ids[at, : chosen.shape[1]] = chosen
+        chosen = named.gather(1, nearest_first)[:, : one.k]
+        one.ids[self.order[rows], : chosen.shape[1]] = torch.where(chosen == self.n, -1, chosen)
         if scores.shape[1] <= one.k:
-            return np.zeros(len(at), dtype=bool)  # all there are
-        own, last = self.norms[at], scores[:, -1].double().cpu().numpy()
+            one.last[rows] = torch.inf  # all there are
+        else:
+            one.last[rows], one.kth[rows] = scores[:, -1].double(), apart[:, one.k - 1]
+
+    def _may_lack(self, rows: Tensor, one: _List, step: int) -> Bools:
+        """Which rows may lack a nearer item."""
+        own, last, kth = (values[rows].cpu().numpy() for values in (self.norms, one.last, one.kth))
         full = np.isfinite(last)
-        unseen = least_unseen(own, np.where(full, last, 0.0), self.largest, self._slack(step))
-        kth = apart[:, one.k - 1].cpu().numpy() * (self.scale**2 / 2) - own**2 / 2 + 2.0**-40 * own**2
-        return np.asarray(full & ~(kth < unseen))
+        own, last, kth = own[full], last[full], kth[full]
+        unseen = least_unseen(own, last, self.largest, self._slack(step))
+        full[full] = ~(kth * (self.scale**2 / 2) - own**2 / 2 + 2.0**-40 * own**2 < unseen)
+        return np.asarray(full)
 
     def _slack(self, step: int) -> Slack:
         """A bound on what rounding did to a score, from the two norms.
@@ -213,6 +208,26 @@ class _Items:
             for some, others in zip(rows.split(step), ids.split(step), strict=True)
         ]
         return torch.cat(parts)
+
+
+def _least(scores: Tensor, m: int) -> tuple[Tensor, Tensor]:
+    """The m least of each row, rising, and their columns; fewer where there are not so many.
+
+    They stand in the m groups of columns with the least minima: only these are looked into.
+    """
+    torch = import_torch()
+    n = scores.shape[1]
+    if n < 4 * m * _GROUP:
+        found = scores.topk(min(m, n), largest=False)
+        return found.values, found.indices
+    whole = n - n % _GROUP
+    minima = scores[:, :whole].unflatten(1, (-1, _GROUP)).amin(dim=2)
+    groups = minima.topk(m, largest=False, sorted=False).indices
+    columns = (groups[:, :, None] * _GROUP + torch.arange(_GROUP, device=scores.device)).flatten(1)
+    rest = torch.arange(whole, n, device=scores.device).expand(len(scores), -1)
+    columns = torch.cat([columns, rest], dim=1)
+    found = scores.gather(1, columns).topk(m, largest=False)
+    return found.values, columns.gather(1, found.indices)
 
 
 def _split(singles: Tensor) -> tuple[Tensor, Tensor, Tensor]:

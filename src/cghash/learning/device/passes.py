@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...device.tensors import import_torch
-from ..families.passes import Direction, Floats, Moments, Pull, Singles
+from ..families.passes import LEAST_RIDGE, Direction, Floats, Moments, Pull, Singles, Solver
 from .pairs import DevicePairs
 
 Tensor = Any
@@ -26,28 +26,31 @@ class DevicePasses:
         self.n_bytes = self.live.nbytes
         self.scale = pairs.scale
         self._near_weight: Tensor | None = None
-        self._recorded: Any = None
+        self._recorded: dict[int, Any] = {}  # by the number of points
 
     def draw_gains(self, V: Singles, b: Singles) -> NDArray[Any]:
         t = import_torch().tanh(self.live @ self._put(V) + self._put(b))
         return self._pair_gains(t)
 
-    def relaxed(self, direction: Direction) -> tuple[float, Floats]:
+    def relaxed(self, points: Floats) -> tuple[Floats, Floats]:
         torch = import_torch()
         if self.device.type == "cuda":
-            from .recorded import RecordedRelaxed
-
-            if self._recorded is None:
-                self._recorded = RecordedRelaxed(self.live, self.pairs)
-            value, gradient = self._recorded.relaxed(np.append(*direction))
-            return value, gradient
-        t = self._values(direction).tanh_()
-        Lt = self.pairs.laplacian(t)
+            return self._recorded_for(len(points)).relaxed(points)  # type: ignore[no-any-return]
+        x = self._put(points.astype(np.float32))
+        t = (self.live @ x[:, :-1].T + x[:, -1]).tanh_().T.contiguous()  # (m, n_live)
+        Lt = torch.stack([self.pairs.laplacian(one) for one in t])
         slope = torch.addcmul(Lt, Lt * t, t, value=-1.0)  # Lt·(1 − t²), ½·∂/∂z
-        value = (t.double() * Lt.double()).sum()
-        out = torch.cat([self._feature_sums(slope), slope.sum(dtype=torch.float64).view(1), value.view(1)])
-        both = out.cpu().numpy()
-        return float(both[-1]), both[:-1]
+        by_v = torch.stack([self._feature_sums(one) for one in slope])
+        values = (t.double() * Lt.double()).sum(dim=1)
+        by_b = slope.sum(dim=1, dtype=torch.float64)
+        return values.numpy(), torch.column_stack([by_v, by_b]).numpy()
+
+    def _recorded_for(self, n_points: int) -> Any:
+        from .recorded import RecordedRelaxed
+
+        if n_points not in self._recorded:
+            self._recorded[n_points] = RecordedRelaxed(self.live, self.pairs, n_points)
+        return self._recorded[n_points]
 
     def pull(self, direction: Direction, shift: float, signed: bool) -> Pull:
         torch = import_torch()
@@ -85,23 +88,43 @@ class DevicePasses:
         unit = np.ldexp(1.0, int(np.frexp(self.scale)[1]) - 50)
         whole = (weights / unit).round().long()
         steps = torch.zeros((m, T + 1), dtype=torch.int64, device=self.device)
-        for line, place in zip(steps, places, strict=True):
-            a, b = place[first], place[second]
-            line.scatter_add_(0, torch.minimum(a, b), whole)
-            line.scatter_add_(0, torch.maximum(a, b), -whole)
+        if self.device.type == "cuda":
+            from .recorded import cut_steps
+
+            cut_steps(first, second, whole, places, steps)
+        else:
+            for line, place in zip(steps, places, strict=True):
+                a, b = place[first], place[second]
+                line.scatter_add_(0, torch.minimum(a, b), whole)
+                line.scatter_add_(0, torch.maximum(a, b), -whole)
         return (steps.cumsum(1)[:, :T].double() * unit).cpu().numpy()  # type: ignore[no-any-return]
 
-    def gram(self) -> Floats:
+    def ridge(self, share: float) -> Solver:
+        """By the inverse, which λ keeps far from singular: a product is quicker there than two solutions."""
+        torch = import_torch()
+        gram = self._gram()
+        gram.diagonal().add_(share * gram.trace() / len(gram) + LEAST_RIDGE)
+        inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram))
+        return lambda right: (inverse @ self._put(right)).cpu().numpy()
+
+    def _gram(self) -> Tensor:
+        """ZᵀZ (d, d) over all items."""
         torch = import_torch()
         total = torch.zeros((self.n_features, self.n_features), dtype=torch.float64, device=self.device)
         for rows in self.Z.split(max(1, _AT_ONCE // self.n_features)):
             block = rows.double()
             total += block.T @ block
-        return total.cpu().numpy()  # type: ignore[no-any-return]
+        return total
 
     def _pair_gains(self, t: Tensor) -> NDArray[Any]:
         """Σ s·(t_i − t_j)² (m,) for values t (n_live, m)."""
         torch = import_torch()
+        if self.device.type == "cuda":
+            from .recorded import pair_gains
+
+            m = t.shape[1]
+            whole = torch.nn.functional.pad(t, (0, (1 << (m - 1).bit_length()) - m))
+            return pair_gains(self.pairs, whole)[:m].cpu().numpy()  # type: ignore[no-any-return]
         first, second, weights = self.pairs.live_slots()
         total = torch.zeros(t.shape[1], dtype=torch.float64, device=self.device)
         step = max(1, _AT_ONCE // t.shape[1])

@@ -75,7 +75,7 @@ def _extreme(X: Any, which: str) -> Doubles:
 
 
 class Features:
-    """Standardised features Z (n, d); `dot` and `tdot` are the two passes of a pricing evaluation."""
+    """Standardised features Z (n, d); `dots` and `tdots` are the two passes of a pricing evaluation."""
 
     def __init__(self, matrix: Any, shift: Singles | None = None, n_threads: int = 1) -> None:
         self.matrix, self.shift, self.n_threads = matrix, shift, n_threads  # Z = matrix − 1·shiftᵀ
@@ -88,19 +88,23 @@ class Features:
     def n_bytes(self) -> int:
         return int(self.matrix.data.nbytes if sp.issparse(self.matrix) else self.matrix.nbytes)
 
-    def dot(self, v: Singles) -> Singles:
-        """Z·v for v (d,) or (d, m)."""
-        if v.ndim == 1 and not sp.issparse(self.matrix):
-            return np.asarray(_kernels.dot(self.matrix, v, self.n_threads))
-        product = self.matrix @ v
-        return np.asarray(product if self.shift is None else product - self.shift @ v)
+    def dot(self, V: Singles) -> Singles:
+        """Z·V (n, m) for V (d, m), however that is fastest."""
+        product = self.matrix @ V
+        return np.asarray(product if self.shift is None else product - self.shift @ V)
 
-    def tdot(self, r: Singles) -> NDArray[Any]:
-        """Zᵀ·r for r (n,); in doubles where Z is dense."""
+    def dots(self, vectors: Singles) -> Singles:
+        """Z·v (m, n) for each of some vectors (m, d); what an item gets depends on no other and on no other vector."""
         if not sp.issparse(self.matrix):
-            return np.asarray(_kernels.tdot(self.matrix, r, self.n_threads))
-        product = self.matrix.T @ r
-        return np.asarray(product if self.shift is None else product - self.shift * r.sum())
+            return np.asarray(_kernels.dot(self.matrix, np.ascontiguousarray(vectors), self.n_threads))
+        return np.array([self.dot(v) for v in vectors])
+
+    def tdots(self, targets: Singles) -> Doubles:
+        """Zᵀ·r (m, d) for each of some targets (m, n), its sums in doubles where Z is dense."""
+        if not sp.issparse(self.matrix):
+            return np.asarray(_kernels.tdot(self.matrix, np.ascontiguousarray(targets), self.n_threads))
+        sums = [self.matrix.T @ r - (0.0 if self.shift is None else self.shift * r.sum()) for r in targets]
+        return np.array(sums, dtype=np.float64)
 
     def take(self, rows: NDArray[np.int64]) -> Features:
         """The features of some items; all of them when nearly all are asked for."""

@@ -8,9 +8,11 @@ add nothing to it, so that it does not matter whether they are looked at.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from ... import _kernels
@@ -21,7 +23,9 @@ from .minorize import signs
 Direction = tuple[NDArray[np.float64], float]  # v (d,), b
 Singles = NDArray[np.float32]
 Floats = NDArray[np.float64]
+Solver = Callable[[Floats], Floats]  # right (d,) ↦ v (d,)
 
+LEAST_RIDGE = 1e-12  # where all features are zero
 MOST_CUTS = 255  # of a direction in one pass: places among them fit a byte
 
 
@@ -52,8 +56,8 @@ class Passes(Protocol):
     def draw_gains(self, V: Singles, b: Singles) -> NDArray[Any]:
         """tᵀLt (m,) of t = tanh(Z·V + b) for each of m hyperplanes, V (d, m)."""
 
-    def relaxed(self, direction: Direction) -> tuple[float, Floats]:
-        """tᵀLt for t = tanh(Z·v + b), and half its gradient by v with b behind (d + 1,)."""
+    def relaxed(self, points: Floats) -> tuple[Floats, Floats]:
+        """tᵀLt (m,) for t = tanh(Z·v + b) at m points (m, d + 1), v with b behind; half its gradients (m, d + 1)."""
 
     def pull(self, direction: Direction, shift: float, signed: bool) -> Pull:
         """The pull of r = (L + shift·Λ)h, with h = Z·v + b or its signs; Λ = 2·Σ|s⁻| makes L + Λ convex."""
@@ -67,8 +71,8 @@ class Passes(Protocol):
     def cut_gains(self, V: Singles, cuts: Floats) -> Floats:
         """The true gain (m, T) of [Z·v > cut] for each direction (d, m) and each of its T cuts (m, T), rising."""
 
-    def gram(self) -> Floats:
-        """ZᵀZ (d, d) over all items."""
+    def ridge(self, share: float) -> Solver:
+        """Of (ZᵀZ + λI)·v = right, over all items, with λ such a share of the mean eigenvalue of ZᵀZ."""
 
 
 class LocalPasses:
@@ -85,11 +89,13 @@ class LocalPasses:
         t = np.tanh(self.live.dot(V) + b)
         return np.array([_inner(column, self.pairs.laplacian(column)) for column in np.ascontiguousarray(t.T)])
 
-    def relaxed(self, direction: Direction) -> tuple[float, Floats]:
-        t = np.tanh(self._values(direction))
-        Lt = self.pairs.laplacian(t)
-        slope = np.asarray(Lt * (1.0 - t * t), dtype=np.float32)  # ½·∂/∂z
-        return _inner(t, Lt), np.append(self.live.tdot(slope), slope.sum(dtype=np.float64)).astype(np.float64)
+    def relaxed(self, points: Floats) -> tuple[Floats, Floats]:
+        singles = points.astype(np.float32)
+        t = np.tanh(self.live.dots(singles[:, :-1]) + singles[:, -1:])  # (m, n_live)
+        Lt = np.array([self.pairs.laplacian(one) for one in t])
+        slope = Lt * (1.0 - t * t)  # ½·∂/∂z
+        values = np.array([_inner(*both) for both in zip(t, Lt, strict=True)])
+        return values, np.column_stack([self.live.tdots(slope), slope.sum(axis=1, dtype=np.float64)])
 
     def pull(self, direction: Direction, shift: float, signed: bool) -> Pull:
         h = self._values(direction)
@@ -98,7 +104,7 @@ class LocalPasses:
         if shift:
             target = target + np.float32(2.0 * shift) * self.pairs.near_weight() * h
         total, absolute = target.sum(dtype=np.float64), np.abs(target).sum(dtype=np.float64)
-        return Pull(self.live.tdot(target), float(total), float(absolute))
+        return Pull(self.live.tdots(target[None])[0], float(total), float(absolute))
 
     def sign_gain(self, direction: Direction) -> float:
         h = signs(self._values(direction))
@@ -119,11 +125,19 @@ class LocalPasses:
         ranks.append(places.astype(np.uint8), np.full(len(cuts), cuts.shape[1] + 1))
         return np.reshape(ranks.gains(*self.pairs.live_slots(), self.pairs.n_threads), cuts.shape)
 
-    def gram(self) -> Floats:
-        return self.Z.gram()
+    def ridge(self, share: float) -> Solver:
+        return ridge_solver(self.Z.gram(), share)
 
     def _values(self, direction: Direction) -> Singles:
-        return self.live.dot(direction[0].astype(np.float32)) + np.float32(direction[1])
+        v, b = direction
+        return np.asarray(self.live.dots(v[None].astype(np.float32))[0] + np.float32(b))
+
+
+def ridge_solver(gram: Floats, share: float) -> Solver:
+    """As `Passes.ridge`, from ZᵀZ (d, d), which is overwritten."""
+    gram[np.diag_indices_from(gram)] += share * np.trace(gram) / len(gram) + LEAST_RIDGE
+    factor = scipy.linalg.cho_factor(gram, overwrite_a=True)
+    return lambda right: np.asarray(scipy.linalg.cho_solve(factor, right, check_finite=False))
 
 
 def _inner(a: Singles, b: Singles) -> float:

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
+from ..descent import descend
 from .minorize import climb
-from .passes import MOST_CUTS, Direction, Passes, Pull
+from .passes import MOST_CUTS, Direction, Floats, Passes, Pull, Solver
 
 _WIDEST = 4096  # features, up to which their Gram matrix is worth its d² numbers
 _REACH = 3.0  # deviations to both sides of the mean, within which a threshold is looked for
@@ -25,17 +24,22 @@ _REACH = 3.0  # deviations to both sides of the mean, within which a threshold i
 
 @dataclass
 class RelaxedGain:
-    """¼·tᵀLt with t = tanh(Zv + b), as a fraction of Σ|s|, to be maximised; counts its evaluations."""
+    """¼·tᵀLt with t = tanh(Zv + b), as a fraction of Σ|s|, to be maximised; counts evaluations, and passes for them."""
 
     passes: Passes
     n_evaluations: int = 0
+    n_rounds: int = 0  # each two passes over the features, for several evaluations
 
-    def __call__(self, x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Value and gradient, negated for a minimiser; x is v with b behind."""
-        self.n_evaluations += 1
-        value, gradient = self.passes.relaxed((x[:-1], float(x[-1])))
+    def __call__(self, points: list[Floats]) -> list[tuple[float, Floats]]:
+        """Values and gradients at points (d + 1,), v with b behind; negated, for a descent."""
+        self.count(len(points))
         unit = 4.0 * self.passes.scale
-        return -value / unit, -2.0 * gradient / unit
+        values, gradients = self.passes.relaxed(np.array(points))
+        return [(-value / unit, gradient) for value, gradient in zip(values, gradients * (-2.0 / unit), strict=True)]
+
+    def count(self, n_evaluations: int = 1) -> None:
+        self.n_evaluations += n_evaluations
+        self.n_rounds += 1
 
 
 @dataclass
@@ -50,23 +54,25 @@ class ProjectionPricing:
     n_power: int = 8
 
     def __post_init__(self) -> None:
-        self._factor: Any = None
+        self._solve: Solver | None = None
 
     def search(self, passes: Passes, rng: np.random.Generator) -> tuple[list[Direction], int, int]:
         """Directions worth a look, the number of evaluations, and the bytes of features that they read."""
         relaxed = RelaxedGain(passes)
         draws = self._draw(passes, rng)
-        found = [self._climb(relaxed, self._best(passes, draws))]
+        starts, leading = [self._best(passes, draws)], []
         if self.refined and passes.n_features > _WIDEST:
-            found.append(self._climb(relaxed, self._best(passes, self._draw(passes, rng))))
+            starts.append(self._best(passes, self._draw(passes, rng)))
         elif self.refined:
             leading = [self._leading(relaxed, rng) for _ in range(self.n_starts)]
-            found.append(self._climb(relaxed, leading[0]))
+            starts.append(leading[0])
+        found = self._climb(relaxed, starts)
+        if leading:
             for start in leading + found:
                 found = found + self._polish(relaxed, start)
         if self.refined:
             found = found + self._cut(passes, np.column_stack([*(v for v, _ in found), draws[0][:, :4]]))
-        return found, relaxed.n_evaluations, 2 * relaxed.n_evaluations * passes.n_bytes
+        return found, relaxed.n_evaluations, 2 * relaxed.n_rounds * passes.n_bytes
 
     def _draw(self, passes: Passes, rng: np.random.Generator) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Random hyperplanes: v ~ N(0, 1) (d, draws), b ~ U(-1, 1) (draws,)."""
@@ -79,11 +85,10 @@ class ProjectionPricing:
         best = int(np.argmax(passes.draw_gains(V, b)))
         return V[:, best].astype(np.float64), float(b[best])
 
-    def _climb(self, relaxed: RelaxedGain, start: Direction) -> Direction:
-        """L-BFGS on the relaxed gain (eq. 13)."""
-        options = {"maxiter": self.max_iter, "maxcor": 10}
-        x = minimize(relaxed, np.append(*start), jac=True, method="L-BFGS-B", options=options).x
-        return _rounded(x[:-1], float(x[-1]))
+    def _climb(self, relaxed: RelaxedGain, starts: list[Direction]) -> list[Direction]:
+        """L-BFGS on the relaxed gain (eq. 13), from all starts at once."""
+        ends = descend(relaxed, [np.append(*start) for start in starts], self.max_iter)
+        return [_rounded(x[:-1], float(x[-1])) for x in ends]
 
     def _leading(self, relaxed: RelaxedGain, rng: np.random.Generator) -> Direction:
         """The leading generalised eigenvector of (ZᵀLZ, ZᵀZ), by power steps from a random one; values of size one."""
@@ -111,10 +116,12 @@ class ProjectionPricing:
 
     def _regress(self, relaxed: RelaxedGain, pull: Pull) -> Direction:
         """The hyperplane that fits a target (n_live,) best, other items having the target 0; Z is centred."""
-        relaxed.n_evaluations += 1
+        relaxed.count()
         passes = relaxed.passes
         scale = pull.absolute / passes.n_items or 1.0
-        v = scipy.linalg.cho_solve(self._gram_factor(passes), pull.right, check_finite=False) / scale
+        if self._solve is None:
+            self._solve = passes.ridge(self.ridge)
+        v = self._solve(pull.right) / scale
         return _rounded(v, pull.total / (passes.n_items * scale))
 
     def _cut(self, passes: Passes, V: NDArray[Any]) -> list[Direction]:
@@ -130,14 +137,6 @@ class ProjectionPricing:
             best = np.argmax(passes.cut_gains(V, cuts), axis=1)
             middle, width = cuts[lines, best], width * (2.0 / (MOST_CUTS - 1))
         return [(V[:, m].astype(np.float64), -float(middle[m])) for m in lines.tolist()]
-
-    def _gram_factor(self, passes: Passes) -> Any:
-        """Of ZᵀZ + λI."""
-        if self._factor is None:
-            gram = passes.gram()
-            gram[np.diag_indices_from(gram)] += self.ridge * np.trace(gram) / len(gram) + 1e-12
-            self._factor = scipy.linalg.cho_factor(gram, overwrite_a=True)
-        return self._factor
 
 
 def _rounded(v: NDArray[np.float64], b: float) -> Direction:
