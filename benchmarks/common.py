@@ -44,12 +44,17 @@ def split(X: np.ndarray, y: np.ndarray, n_train: int, n_test: int, seed: int) ->
     return X[train], y[train], X[test], y[test]
 
 
+def commit() -> str:
+    """The one that is checked out, "" where there is none."""
+    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return found.stdout.strip()
+
+
 def circumstances(packages: tuple[str, ...] = ()) -> dict[str, Any]:
     """Commit, versions, of further packages too, and processor."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     packages = ("cghash", "numpy", "scipy", "scikit-learn", "highspy", *packages)
     return {
-        "commit": commit.stdout.strip(),
+        "commit": commit(),
         "versions": {name: version(name) for name in packages} | {"python": platform.python_version()},
         "cpu": processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),

@@ -127,9 +127,8 @@ def test_a_line_search_ends_soon_and_lower_than_it_began(seed, step):
     if slope >= -1e-3:
         return
     search = LineSearch(value, slope, step)
-    for trials in range(1, 60):
-        now = line(search.step)
-        if search.tell(*now):
-            break
-    assert trials <= 30
+    now, trials = line(search.step), 1
+    while not search.tell(*now):
+        now, trials = line(search.step), trials + 1
+        assert trials <= 30
     assert now[0] <= value + 1e-3 * slope * search.step

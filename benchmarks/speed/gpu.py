@@ -1,6 +1,7 @@
 """Learning, encoding and search on a GPU beside the CPU, beside torch written the obvious way, and beside a floor.
 
-    python benchmarks/speed/gpu.py [--tasks single,batch,encode,fit] [--codes 2^30] [--items 1e7] [--output gpu]
+    python benchmarks/speed/gpu.py [--tasks single,batch,encode,fit] [--codes 2^30] [--items 1e7] [--seeds 1]
+                                    [--output gpu]
 
 `fit` learns 64 bits from MNIST (in the folder CGHASH_DATA) in the paper's settings, as gpu_fit.py says.
 
@@ -35,7 +36,7 @@ from cghash import WeightedHammingIndex
 from cghash._kernels import instruction_set
 from cghash.device.encoding import LinearEncoder
 from cghash.lab.experiments.machine import processor
-from common import RESULTS
+from common import RESULTS, commit
 
 Row = dict[str, Any]
 BITS, K, BATCH, FEATURES = 64, 10, 1000, 768
@@ -200,6 +201,7 @@ def circumstances() -> Row:
 
     packages = ("cghash", "numpy", "torch", "triton")
     return {
+        "commit": commit(),
         "gpu": torch.cuda.get_device_name(),
         "versions": {name: held(name) for name in packages} | {"python": platform.python_version()},
         "cpu": processor(),
@@ -217,6 +219,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--tasks", type=lambda text: text.split(","), default=["single", "batch", "encode", "fit"])
     parser.add_argument("--codes", type=number, default=1 << 30)
     parser.add_argument("--items", type=number, default=10**7)
+    parser.add_argument("--seeds", type=int, default=1, help="of fits whose quality is compared with the CPU's")
     parser.add_argument("--output", default="gpu", help="name in benchmarks/results")
     return parser.parse_args()
 
@@ -237,7 +240,7 @@ def main() -> None:
         torch.cuda.empty_cache()
     rows += [encode(options.items, found)] if "encode" in options.tasks else []
     torch.cuda.empty_cache()
-    rows += [fit(found, gpu_ms, row)] if "fit" in options.tasks else []
+    rows += [fit(found, gpu_ms, row, options.seeds)] if "fit" in options.tasks else []
     print(table(rows))
     path = RESULTS / f"{options.output}.json"
     command = " ".join(["python", *sys.argv])
