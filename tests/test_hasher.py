@@ -110,7 +110,9 @@ def test_frames_bring_feature_names_that_must_return(frame):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("kind", ["float32", "F order", "strided", "read-only", "integers", "list", "memory map"])
+@pytest.mark.parametrize(
+    "kind", ["float32", "F order", "strided", "read-only", "integers", "bytes", "halves", "list", "memory map"]
+)
 def test_whatever_holds_the_items_the_codes_are_the_same(family, kind, tmp_path):
     np.save(tmp_path / "X.npy", X)
     frozen = X.copy()
@@ -120,7 +122,9 @@ def test_whatever_holds_the_items_the_codes_are_the_same(family, kind, tmp_path)
         "F order": np.asfortranarray(X),
         "strided": np.repeat(X, 2, axis=1)[:, ::2],
         "read-only": frozen,
-        "integers": X.astype(np.int16),
+        "integers": X.astype(np.int32),
+        "bytes": X.astype(np.int8),
+        "halves": X.astype(np.float16),
         "list": X.tolist(),
         "memory map": np.load(tmp_path / "X.npy", mmap_mode="r"),
     }[kind]

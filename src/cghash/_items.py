@@ -12,15 +12,23 @@ from ._validation import is_number
 from .device.tensors import in_host_memory
 from .exceptions import InvalidInputError
 
+_SMALL = {"float16", "int8", "uint8", "int16", "uint16", "bool"}
+
 
 def validated_items(estimator: Any, X: Any, **options: Any) -> Any:
-    """X as `sklearn.utils.validation.validate_data` returns it; a tensor is brought to host memory first."""
+    """X as `sklearn.utils.validation.validate_data` returns it; a tensor is brought to host memory first.
+
+    float32 and float64 stay as they are; what float32 holds exactly (halves, whole numbers of 8 and 16 bits) becomes
+    float32, all else float64.
+    """
     if isinstance(X, str | os.PathLike):
         raise InvalidInputError(
             f"X must be an array (n, d), got the path {os.fspath(X)!r}; cghash.reading.read_items(path).X reads it"
         )
     try:
-        return validate_data(estimator, in_host_memory(X), **options)
+        X = in_host_memory(X)
+        dtype = np.float32 if str(getattr(X, "dtype", "")) in _SMALL else [np.float64, np.float32]
+        return validate_data(estimator, X, dtype=dtype, **options)
     except ValueError as error:
         raise InvalidInputError(_explained(str(error), X, estimator)) from error
 

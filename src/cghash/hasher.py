@@ -302,7 +302,6 @@ class CGHash(CodeEstimator):
             X,
             reset=reset,
             accept_sparse=sparse,
-            dtype=[np.float64, np.float32],
             ensure_min_samples=least,
         )
 

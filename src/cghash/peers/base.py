@@ -55,7 +55,7 @@ class Peer(CodeEstimator):
             # scikit-learn's words for it, which its own checks look for
             name = type(self).__name__
             raise InvalidInputError(f"{name} learns from labels: requires y to be passed, but the target y is None")
-        X = validated_items(self, X, reset=True, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = validated_items(self, X, reset=True, ensure_min_samples=2)
         check.check_size(X)
         labels = None if y is None or self.supervision == "none" else self._labels(y, len(X))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -71,7 +71,7 @@ class Peer(CodeEstimator):
     def transform(self, X: Any) -> NDArray[np.uint8]:
         """The bits (n, `n_bits_`) of items, as 0 and 1."""
         check_is_fitted(self)
-        items = validated_items(self, X, reset=False, dtype=[np.float64, np.float32])
+        items = validated_items(self, X, reset=False)
         return np.ascontiguousarray(self._bits(items)[:, : self.n_bits_]).astype(np.uint8)
 
     @property
@@ -93,7 +93,7 @@ class Peer(CodeEstimator):
     def score(self, X: Any, y: Any = None, *, triplets: Any = None, triplet_weights: Any = None) -> float:
         """Share of triplets (t, 3) of row numbers of X that the distance satisfies; drawn by labels y if not given."""
         check_is_fitted(self)
-        X = validated_items(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = validated_items(self, X, reset=False)
         if triplets is None:
             triplets = self._drawn_triplets(y, len(X))
         rows = check.check_rows(triplets, 3, len(X), "triplets", "anchor, near, far")

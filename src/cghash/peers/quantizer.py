@@ -41,7 +41,7 @@ class Quantizer(Peer):
     def distances(self, X: Any, codes: Any) -> Floats:
         """Squared Euclidean distances (q, n), as estimated, of items X (q, d), not encoded, to codes (n, bytes)."""
         check_is_fitted(self)
-        items = validated_items(self, X, reset=False, dtype=[np.float64, np.float32])
+        items = validated_items(self, X, reset=False)
         unpack(codes, self.n_bits_)  # says what is wrong with the codes
         return self._estimates(checked(items), np.ascontiguousarray(codes))
 
