@@ -256,13 +256,17 @@ def test_tensors_are_items():
         np.testing.assert_array_equal(model.encode(tensor), expected)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int8"])
-def test_only_items_of_single_and_double_precision_are_not_copied(dtype):
-    items = X.astype(dtype)
-    checked = validated_items(CGHash(), items, reset=True, dtype=[np.float64, np.float32])
-    serves = dtype in ("float64", "float32")
-    assert np.shares_memory(checked, items) == serves
-    assert checked.dtype == (dtype if serves else np.float64)
+@pytest.mark.parametrize(
+    ("dtype", "kept_as"),
+    [("float64", "float64"), ("float32", "float32"), ("float16", "float32"), ("int8", "float32"), ("uint16", "float32"),
+     ("bool", "float32"), ("int32", "float64"), ("longdouble", "float64")],
+)  # fmt: skip
+def test_items_become_what_holds_them_exactly_and_only_then_are_copied(dtype, kept_as):
+    items = (X > 8).astype(dtype) if dtype == "bool" else X.astype(dtype)
+    checked = validated_items(CGHash(), items, reset=True)
+    assert checked.dtype == kept_as
+    assert np.shares_memory(checked, items) == (dtype == kept_as)
+    np.testing.assert_array_equal(checked, items.astype(np.float64))
 
 
 @pytest.mark.native
