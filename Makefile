@@ -73,8 +73,8 @@ test-gpu: setup  ## the tests that need an NVIDIA GPU
 	@$(BIN)/python -c "from cghash.device.tensors import device_of; print(device_of('cuda'))"
 	$(PYTEST) -m gpu tests
 
-gpubench: setup  ## search and encoding on an NVIDIA GPU beside the CPU, into benchmarks/results
-	$(BIN)/python benchmarks/speed/gpu.py
+gpubench: setup  ## learning, encoding and search on an NVIDIA GPU beside the CPU, into benchmarks/results
+	$(BIN)/python benchmarks/speed/gpu.py --seeds 8
 
 # Cross-compiled and run under an emulator; on a Debian machine both are two packages away.
 neon:            ## the look-up kernels on an emulated Arm (needs g++-aarch64-linux-gnu and qemu-user-static)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize, rosen, rosen_der
 
-from cghash.learning.descent import Descent, descend
+from cghash.learning.descent import Descent, Memory, descend
 from cghash.learning.line_search import LineSearch
 
 
@@ -25,7 +25,7 @@ class Counted:
 
 
 def relaxed_gain(seed):
-    """tᵀAt of t = tanh(Zx): neither convex nor bounded from its start on; and a start."""
+    """tᵀAt of t = tanh(Zx): not convex; and a start."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(5, 100)), int(rng.integers(1, 30))
     Z, A = rng.standard_normal((n, d)), rng.standard_normal((n, n))
@@ -87,13 +87,64 @@ def test_starts_stay_as_they_were_and_no_iteration_goes_nowhere():
     np.testing.assert_array_equal(start, before)
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 def test_where_values_are_not_finite_the_best_point_stays(wrong):
     def cliff(x):
         return (float(x @ x), 2.0 * x) if x[0] > 0.5 else (wrong, np.full(1, np.nan))
 
     [end] = descend(Counted(cliff).all, [np.array([2.0])], 50)
-    assert 0.5 < end[0] <= 2.0
+    assert end[0] == pytest.approx(1.0)  # the first step, of length one; every further line leads over the cliff
+    assert descend(Counted(cliff).all, [np.array([0.2])], 50)[0] == 0.2
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_holes_are_never_the_end(seed):
+    """Between two points that are finite there may be one that is not."""
+    rng = np.random.default_rng(seed)
+    a, f, p = rng.uniform(0.1, 3.0, (3, 4))
+    holes, seen = rng.uniform(-6.0, 6.0, 12), []
+
+    def line(x):
+        if np.any(np.abs(holes - x[0]) < 0.15):
+            return np.nan, np.full(1, np.nan)
+        seen.append(float(np.sum(a * np.cos(f * x[0] + p)) + x[0] ** 2 / 50))
+        return seen[-1], np.array([np.sum(-a * f * np.sin(f * x[0] + p)) + x[0] / 25])
+
+    start = rng.uniform(-5.0, 5.0, 1)
+    [end] = descend(Counted(line).all, [start], 20)
+    if np.isfinite(line(start)[0]):
+        assert line(end)[0] <= line(start)[0]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 10])
+def test_what_is_remembered_is_that_of_the_two_loops(size):
+    """H·g of the last steps, by the recursion of Nocedal (1980), through forgetting and beginning again."""
+    rng = np.random.default_rng(size)
+    B = rng.standard_normal((15, 15))
+    B = B @ B.T + np.eye(15)
+    memory, steps = Memory(size, 15), []
+    for number in range(60):
+        if number == 37:
+            memory.clear()
+            steps = []
+        s = rng.standard_normal(15)
+        steps = [*steps, (s, B @ s)][-size:]
+        memory.append(s, B @ s, float(s @ B @ s))
+        g = rng.standard_normal(15)
+        np.testing.assert_allclose(memory.times(g), two_loops(steps, g), rtol=1e-8, atol=1e-8)
+        assert len(memory) == len(steps)
+
+
+def two_loops(steps, g):
+    q, shares = g.copy(), []
+    for s, y in reversed(steps):
+        shares.append(s @ q / (s @ y))
+        q -= shares[-1] * y
+    s, y = steps[-1]
+    q *= s @ y / (y @ y)
+    for (s, y), share in zip(steps, reversed(shares), strict=True):
+        q += (share - y @ q / (s @ y)) * s
+    return q
 
 
 def test_a_gradient_that_points_the_wrong_way_ends_where_it_began():

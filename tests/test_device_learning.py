@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,7 @@ from cghash.lab.criteria import evaluate
 from cghash.learning import neighbors
 from cghash.learning.column_generation import Problem, sums_in_memory
 from cghash.learning.device import start
-from cghash.learning.device.neighbors import nearest
+from cghash.learning.device.neighbors import _least, nearest
 from cghash.learning.device.passes import DevicePasses
 from cghash.learning.families import family_of
 from cghash.learning.families.passes import LocalPasses
@@ -111,7 +113,12 @@ def test_sums_over_triplets_are_those_of_the_host(device, loss):
         for (value, gradient), (value_, gradient_) in [(ours.evaluate(w), theirs.evaluate(w))]:
             assert value == pytest.approx(value_, rel=1e-12)
             np.testing.assert_allclose(gradient_, gradient, rtol=1e-10, atol=1e-14)
-        np.testing.assert_allclose(theirs.adjoint(theirs.slopes(w)[1]), gradient, rtol=1e-10, atol=1e-14)
+        slopes = theirs.slopes(w)[1]
+        close = {"rtol": 1e-10, "atol": 1e-14}
+        np.testing.assert_allclose(theirs.adjoint(slopes), gradient, **close)
+        np.testing.assert_allclose(theirs.adjoint(slopes.clone()), gradient, **close)
+        theirs.evaluate(0.5 * w)  # slopes asked for before stay what they were
+        np.testing.assert_allclose(theirs.adjoint(slopes), gradient, **close)
         assert theirs.counts(w) == pytest.approx(ours.counts(w), rel=1e-12)
         for scale in (0.0, 0.3, 1.0):
             assert theirs.dual_value(w, scale) == pytest.approx(ours.dual_value(w, scale), rel=1e-9, abs=1e-12)
@@ -150,7 +157,8 @@ def test_sums_over_items_are_those_of_the_host(device, n_live, duplets):
     direction = V[:, 0].astype(np.float64), 0.3
     close = {"rtol": 1e-4, "atol": 1e-5 * ours.scale}
     np.testing.assert_allclose(theirs.draw_gains(V, b), ours.draw_gains(V, b), **close)
-    for points in (np.append(*direction)[None], np.column_stack([V.T, b])[:3].astype(np.float64)):
+    for n_points in (1, 1, 1, 3, 3, 3):  # the third time what was recorded the second is played
+        points = rng.normal(size=(n_points, 18))
         for mine, other in zip(ours.relaxed(points), theirs.relaxed(points), strict=True):
             np.testing.assert_allclose(other, mine, **close)
     for shift, signed in ((0.0, True), (0.3, True), (1.0, False)):
@@ -360,3 +368,43 @@ def test_lack_of_memory_names_the_amount_and_what_to_lower(monkeypatch):
     ):
         model.fit(*DIGITS, device="cpu")
     assert not hasattr(model, "weights_")
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_a_model_serves_on_where_another_fit_finds_no_memory(monkeypatch):
+    X, y = DIGITS
+    model = CGHash(2, random_state=0).fit(X, y)
+    codes = model.encode(X)
+    monkeypatch.setattr(tensors, "free_bytes", lambda device: 5 << 20)
+    with pytest.raises(DeviceMemoryError):
+        model.fit(np.hstack([X, X]), y, device="cpu")
+    np.testing.assert_array_equal(model.encode(X), codes)
+
+
+def test_what_a_column_was_searched_by_is_let_go(monkeypatch):
+    made, begin = [], DevicePasses.__init__
+
+    def remembered(self, *arguments):
+        begin(self, *arguments)
+        made.append(weakref.ref(self))
+
+    monkeypatch.setattr(DevicePasses, "__init__", remembered)
+    alive = []
+
+    def look(*about):
+        gc.collect()
+        alive.append(sum(passes() is not None for passes in made))
+
+    CGHash(3, random_state=0).fit(*DIGITS, device="cpu", on_bit=look)
+    assert alive == [0, 0, 0]
+
+
+@on_each
+@pytest.mark.parametrize(("n", "m"), [(30, 40), (4 * 18 * 64, 18), (10_007, 30)])
+def test_the_least_scores_are_found_in_groups(device, n, m):
+    scores = torch.randint(0, 50, (20, n), generator=torch.Generator().manual_seed(0)).float()
+    scores[0], scores[1, 5:], scores[2, :-3], scores[3] = torch.inf, torch.inf, torch.inf, 1.0
+    values, columns = (found.cpu() for found in _least(scores.to(device), m))
+    assert torch.equal(values, scores.topk(min(m, n), largest=False).values)
+    assert torch.equal(scores.gather(1, columns), values)
+    assert all(len(set(row.tolist())) == min(m, n) for row in columns)

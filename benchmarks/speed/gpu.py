@@ -5,9 +5,9 @@
 
 `fit` learns 64 bits from MNIST (in the folder CGHASH_DATA) in the paper's settings, as gpu_fit.py says.
 
-Every answer of a search is compared with that of the others first. The floor of a task is the larger of its bytes over
-the rate at which the device reads memory, and its operations over that of a large product of 8-bit numbers, both
-measured in the same run.
+Answers to five queries, alone and in a batch, are compared with those of the CPU index first. The floor of a task is
+the larger of its bytes over the rate at which the device reads memory, and its operations over that of a large product
+of 8-bit numbers, both measured in the same run.
 The obvious torch and the CPU index get fewer codes, items or queries where they would take minutes; their times are
 those of the part then, scaled up, and the row says what the part was.
 """

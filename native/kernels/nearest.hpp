@@ -99,14 +99,16 @@ inline float offer(const NearestList& list, std::int64_t item, float score, std:
 
 // x·y in floats
 inline float product(const float* x, const float* y, std::int64_t d) {
-    V16 sum[4]{};
+    F8 sum[8]{};
     std::int64_t f = 0;
     for (; f + 64 <= d; f += 64)
-        for (int part = 0; part < 4; ++part) sum[part] += load16(x + f + 16 * part) * load16(y + f + 16 * part);
-    for (; f + 16 <= d; f += 16) sum[0] += load16(x + f) * load16(y + f);
+        for (int part = 0; part < 8; ++part) sum[part] += load_f8(x + f + 8 * part) * load_f8(y + f + 8 * part);
+    for (; f + 16 <= d; f += 16)
+        for (int part = 0; part < 2; ++part) sum[part] += load_f8(x + f + 8 * part) * load_f8(y + f + 8 * part);
     float tail = 0.0f;
     for (; f < d; ++f) tail += x[f] * y[f];
-    return sum16((sum[0] + sum[1]) + (sum[2] + sum[3])) + tail;
+    const F8 low = (sum[0] + sum[2]) + (sum[4] + sum[6]), high = (sum[1] + sum[3]) + (sum[5] + sum[7]);
+    return sum_f8(low + high) + tail;
 }
 
 // How the products of a block become scores: as they are, or after a look at the whole items.

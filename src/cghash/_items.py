@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,20 @@ def validated_items(estimator: Any, X: Any, **options: Any) -> Any:
         return validate_data(estimator, X, dtype=dtype, **options)
     except ValueError as error:
         raise InvalidInputError(_explained(str(error), X, estimator)) from error
+
+
+@contextmanager
+def features_kept(estimator: Any) -> Iterator[None]:
+    """Where what is within fails, the estimator knows the features again that it knew before."""
+    names = ("n_features_in_", "feature_names_in_")
+    before = {name: value for name, value in vars(estimator).items() if name in names}
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            vars(estimator).pop(name, None)
+        vars(estimator).update(before)
+        raise
 
 
 def _explained(said: str, X: Any, estimator: Any) -> str:

@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from copy import copy
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from . import _validation as check
-from ._items import validated_items
+from ._items import features_kept, validated_items
 from ._kernels import n_threads
 from ._progress import FitProgress
 from .checkpoints import Checkpoint, deciding, fingerprint_of
@@ -163,9 +163,11 @@ class CGHash(CodeEstimator):
         began = time.perf_counter()
         self._check_parameters()
         where = start.device_for(X, device)
-        X = self._validated(X, reset=True) if where is None else self._checked_for_device(X)
-        check.check_size(X)
-        with nullcontext() if where is None else self._room(X, triplets, where):
+        with features_kept(self), ExitStack() as room:
+            X = self._validated(X, reset=True) if where is None else self._checked_for_device(X)
+            check.check_size(X)
+            if where is not None:
+                room.enter_context(self._room(X, triplets, where))
             saved = Checkpoint(self.checkpoint)
             drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
             seed = saved.seed(drawn, fixed=self.random_state is not None)

@@ -34,6 +34,21 @@ def tanh_values(
     tl.store(out + point[:, None] * n_rows + row[None, :], tl.where(value < 0, -size, size).to(tl.float32), mask=there)
 
 
+@triton.jit
+def _pulled(starts, others, weights, mine, values, row, inside, ROWS: tl.constexpr, STEP: tl.constexpr):
+    """Σ weights·(mine_i − values[other]) over the entries of each row i; floats."""
+    begin = tl.load(starts + row, mask=inside, other=0)
+    end = tl.load(starts + row + 1, mask=inside, other=0)
+    total = tl.zeros([ROWS, STEP], dtype=tl.float32)
+    for step in range(0, tl.max(end - begin), STEP):
+        at = begin[:, None] + step + tl.arange(0, STEP)[None, :]
+        there = at < end[:, None]
+        other = tl.load(others + at, mask=there, other=0)
+        weight = tl.load(weights + at, mask=there, other=0.0)
+        total += weight * (mine[:, None] - tl.load(values + other, mask=there, other=0.0))
+    return tl.sum(total, axis=1)
+
+
 @triton.jit(do_not_specialize=["n_rows"])
 def relaxed_slopes(
     starts, others, weights, t, slope, sums, n_rows, POINTS: tl.constexpr, TOGETHER: tl.constexpr, ROWS: tl.constexpr,
@@ -46,18 +61,8 @@ def relaxed_slopes(
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     values = t + tl.program_id(1).to(tl.int64) * n_rows
     inside = row < n_rows
-    begin = tl.load(starts + row, mask=inside, other=0)
-    end = tl.load(starts + row + 1, mask=inside, other=0)
     mine = tl.load(values + row, mask=inside, other=0.0)
-    total = tl.zeros([ROWS, STEP], dtype=tl.float32)
-    lane = tl.arange(0, STEP)
-    for step in range(0, tl.max(end - begin), STEP):
-        at = begin[:, None] + step + lane[None, :]
-        there = at < end[:, None]
-        other = tl.load(others + at, mask=there, other=0)
-        weight = tl.load(weights + at, mask=there, other=0.0)
-        total += weight * (mine[:, None] - tl.load(values + other, mask=there, other=0.0))
-    pulled = tl.sum(total, axis=1)
+    pulled = _pulled(starts, others, weights, mine, values, row, inside, ROWS, STEP)
     steep = pulled * (1.0 - mine * mine)
     tl.store(slope + tl.program_id(1).to(tl.int64) * n_rows + row, steep, mask=inside)
     line = (tl.program_id(0) // TOGETHER) * POINTS + tl.program_id(1)
@@ -74,16 +79,17 @@ def pair_gains(starts, others, weights, t, out, n_rows, M: tl.constexpr, ROWS: t
     begin = tl.load(starts + row, mask=inside, other=0)
     end = tl.load(starts + row + 1, mask=inside, other=0)
     column, lane = tl.arange(0, M), tl.arange(0, STEP)
-    mine = tl.load(t + row[:, None] * M + column[None, :], mask=inside[:, None], other=0.0)
+    mine = tl.load(t + row.to(tl.int64)[:, None] * M + column[None, :], mask=inside[:, None], other=0.0)
     total = tl.zeros([ROWS, STEP, M], dtype=tl.float32)
     for step in range(0, tl.max(end - begin), STEP):
         at = begin[:, None] + step + lane[None, :]
         there = at < end[:, None]
         other = tl.load(others + at, mask=there, other=0)
         weight = tl.load(weights + at, mask=there, other=0.0)
-        apart = mine[:, None, :] - tl.load(t + other[:, :, None] * M + column[None, None, :])
+        apart = mine[:, None, :] - tl.load(t + other.to(tl.int64)[:, :, None] * M + column[None, None, :])
         total += weight[:, :, None] * apart * apart
-    tl.store(out + tl.program_id(0) * M + column, tl.sum(tl.sum(total, axis=1).to(tl.float64), axis=0))
+    place = out + tl.program_id(0).to(tl.int64) * M + column
+    tl.store(place, tl.sum(tl.sum(total, axis=1).to(tl.float64), axis=0))
 
 
 @triton.jit(do_not_specialize=["n_slots", "n_rows", "width"])
@@ -117,18 +123,8 @@ def row_sums(starts, others, weights, own, values, out, n_rows, ROWS: tl.constex
     """out_i = Σ weights·(own_i − values[other]) over the entries of row i; floats."""
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = row < n_rows
-    begin = tl.load(starts + row, mask=inside, other=0)
-    end = tl.load(starts + row + 1, mask=inside, other=0)
     mine = tl.load(own + row, mask=inside, other=0.0)
-    total = tl.zeros([ROWS, STEP], dtype=tl.float32)
-    lane = tl.arange(0, STEP)
-    for step in range(0, tl.max(end - begin), STEP):
-        at = begin[:, None] + step + lane[None, :]
-        there = at < end[:, None]
-        other = tl.load(others + at, mask=there, other=0)
-        weight = tl.load(weights + at, mask=there, other=0.0)
-        total += weight * (mine[:, None] - tl.load(values + other, mask=there, other=0.0))
-    tl.store(out + row, tl.sum(total, axis=1), mask=inside)
+    tl.store(out + row, _pulled(starts, others, weights, mine, values, row, inside, ROWS, STEP), mask=inside)
 
 
 @triton.jit(do_not_specialize=["n_rows"])
@@ -161,9 +157,10 @@ def distances(planes, stride, n_slots, n_bytes, w, out, BLOCK: tl.constexpr):
     inside = at < n_slots
     total = tl.zeros([BLOCK], dtype=tl.float64)
     for c in range(n_bytes):
-        byte = tl.load(planes + c * stride + at, mask=inside, other=0).to(tl.int32)
+        byte = tl.load(planes + at, mask=inside, other=0).to(tl.int32)
         for k in tl.static_range(8):
             total += tl.where(((byte >> k) & 1) > 0, tl.load(w + c * 8 + k), 0.0)
+        planes += stride
     tl.store(out + at, total, mask=inside)
 
 
@@ -172,12 +169,13 @@ def bit_sums(planes, stride, n_slots, n_bytes, q, out, BLOCK: tl.constexpr, TIME
     """Σ q·bit_j (8·n_bytes,) over BLOCK·TIMES slots a program, in doubles."""
     first = tl.program_id(0).to(tl.int64) * (BLOCK * TIMES)
     c = tl.program_id(1)
+    plane = planes + c.to(tl.int64) * stride  # may pass 2³¹
     place = tl.arange(0, 8)
     total = tl.zeros([8, BLOCK], dtype=tl.float64)
     for turn in range(TIMES):
         at = first + turn * BLOCK + tl.arange(0, BLOCK)
         inside = at < n_slots
-        byte = tl.load(planes + c * stride + at, mask=inside, other=0).to(tl.int32)
+        byte = tl.load(plane + at, mask=inside, other=0).to(tl.int32)
         slope = tl.load(q + at, mask=inside, other=0.0)
         total += tl.where(((byte[None, :] >> place[:, None]) & 1) > 0, slope[None, :], 0.0)
     tl.store(out + tl.program_id(0) * (n_bytes * 8) + c * 8 + place, tl.sum(total, axis=1))

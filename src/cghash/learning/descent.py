@@ -1,12 +1,14 @@
 """L-BFGS without bounds, one evaluation at a time, so that several descents can be evaluated together.
 
 The steps are those of L-BFGS-B (Zhu, Byrd, Lu, Nocedal 1997) where nothing is bounded: the same first step, line
-search, memory and ends. SciPy's asks for one evaluation after the other, each of a point alone.
+search, memory and ends, but that a point is not looked at twice, and that a line on which a value is not finite is
+given up. SciPy's asks for one evaluation after the other, each of a point alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,16 +36,21 @@ class Descent:
         """Take what was found at `x`, and move."""
         if self._line is None:
             self._start(value, gradient)
-        elif self._line.tell(value, float(gradient @ self._direction)):
+            return
+        slope = float(gradient @ self._direction)
+        if not isfinite(value) or not isfinite(slope):
+            self._give_up()
+        elif self._line.tell(value, slope):
             self._arrive(value, gradient)
-        elif self._trials == _MOST_TRIALS or not np.isfinite(value):
+        elif self._trials == _MOST_TRIALS:
             self._give_up()
         else:
             self._go(self._line.step)
 
     def _start(self, value: float, gradient: Floats) -> None:
         self._value, self._gradient, self._origin = value, gradient, self.x
-        if np.abs(gradient).max(initial=0.0) <= _FLAT:
+        steepest = float(np.abs(gradient).max(initial=0.0))
+        if steepest <= _FLAT or not isfinite(value) or not isfinite(steepest):
             self.done = True
         else:
             self._turn(first=True)
@@ -55,7 +62,7 @@ class Descent:
             return
         self._direction = direction = -self._memory.times(self._gradient)
         slope = float(self._gradient @ direction)
-        if slope >= 0.0:
+        if not slope < 0.0:
             self._give_up()
             return
         step = min(1.0 / float(np.sqrt(direction @ direction)), 1e10) if first else 1.0

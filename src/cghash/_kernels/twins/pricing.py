@@ -1,4 +1,4 @@
-"""Signed pair weights with their Laplacian, and projections: NumPy twins of native/signed_graph.hpp and project.hpp."""
+"""Signed pairs with their Laplacian, projections, passes: NumPy twins of native/signed_graph.hpp and kernels/."""
 
 from __future__ import annotations
 

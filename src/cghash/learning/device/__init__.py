@@ -1,6 +1,7 @@
 """Learning with torch: on a GPU, and with the same code on CPU tensors.
 
-Items, pairs and columns stay on the device; L-BFGS runs on the host, and only directions, weights and sums cross.
+Items, pairs and columns stay on the device; L-BFGS runs on the host. Directions, weights and sums cross, and once a
+column its bits.
 
 | module      | what it does there                                                               |
 |-------------|----------------------------------------------------------------------------------|
@@ -9,6 +10,7 @@ Items, pairs and columns stay on the device; L-BFGS runs on the host, and only d
 | `pairs`     | `PricedPairs`: signed pair weights, their Laplacian                              |
 | `passes`    | `Passes`: what the search for a hyperplane asks of the items                     |
 | `families`  | items to features, directions to linear or RBF functions                         |
+| `recorded`  | evaluations of both problems on a GPU, each a graph of kernels                   |
 | `neighbors` | the neighbour graph: float32 candidates, float64 distances decide                |
 | `start`     | what a fit hands in, checked, and the memory that it needs                       |
 

@@ -129,7 +129,7 @@ class DeviceColumns:
     def _gradient(self, found: Floats) -> Floats:
         from .recorded import N_COUNTS
 
-        return found[N_COUNTS : N_COUNTS + self.n_columns]
+        return found[N_COUNTS : N_COUNTS + self.n_columns].copy()
 
     @property
     def _by_kernel(self) -> bool:

@@ -105,7 +105,7 @@ class DevicePasses:
         gram = self._gram()
         gram.diagonal().add_(share * gram.trace() / len(gram) + LEAST_RIDGE)
         inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram))
-        return lambda right: (inverse @ self._put(right)).cpu().numpy()
+        return lambda right: (inverse @ torch.from_numpy(right).to(inverse.device)).cpu().numpy()
 
     def _gram(self) -> Tensor:
         """ZᵀZ (d, d) over all items."""

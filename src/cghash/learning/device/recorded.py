@@ -63,8 +63,10 @@ class _Recorded(ABC):
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.stream(aside):
             graph.capture_begin(capture_error_mode="thread_local")
-            self._there_and_back()
-            graph.capture_end()
+            try:
+                self._there_and_back()
+            finally:
+                graph.capture_end()  # whatever happened, or the stream would go on recording
         here.wait_stream(aside)
         self._graph = graph
 
@@ -87,7 +89,8 @@ class RecordedRelaxed(_Recorded):
     def __init__(self, live: Tensor, pairs: DevicePairs, n_points: int) -> None:
         n, d = live.shape
         super().__init__(n_points * (d + 1), n_points * (d + 2 * _TOGETHER), torch.float32, live.device)
-        self.live, self.pairs, self.n_points = live, pairs, n_points
+        self.live, self.n_points = live, n_points
+        self.entries = pairs.row_starts, pairs.row_others, pairs.row_weights  # of now: the graph reads them
         self.t, self.slope = torch.empty((2, n_points, n), device=live.device)
         self.parts = _feature_parts(live, n_points)
         self.n_programs = -(-n // _ENTRIES[0])
@@ -104,15 +107,14 @@ class RecordedRelaxed(_Recorded):
         return sums[:, 1], gradients
 
     def go(self) -> None:
-        (n, d), pairs, m = self.live.shape, self.pairs, self.n_points
+        (n, d), m = self.live.shape, self.n_points
         rows, step = _VALUES[0], min(_VALUES[1], _up(d))
         pair_kernels.tanh_values[(-(-n // rows),)](
             self.live, n, self.x, self.t, POINTS=m, UP=_up(m), D=d, ROWS=rows, STEP=step
         )
         rows, step = _ENTRIES
         pair_kernels.relaxed_slopes[(self.n_programs, m)](
-            pairs.row_starts, pairs.row_others, pairs.row_weights, self.t, self.slope, self.sums, n, POINTS=m,
-            TOGETHER=_TOGETHER, ROWS=rows, STEP=step,
+            *self.entries, self.t, self.slope, self.sums, n, POINTS=m, TOGETHER=_TOGETHER, ROWS=rows, STEP=step,
         )  # fmt: skip
         _add_features(self.live, self.slope, self.parts)
         _add_parts(self.parts, self.y)

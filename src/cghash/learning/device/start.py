@@ -72,7 +72,7 @@ def memory_of(X: Any, family: Family, n_slots: int, n_bits: int, device: Any) ->
     n, d = X.shape
     width = min(family.n_landmarks, n) if isinstance(family, RBFFamily) else d
     items = 2 * n * d * X.dtype.itemsize
-    graph = 14 * n * d + 3 * 4 * SCORES
+    graph = 14 * n * d + 3 * 4 * SCORES + 8 * n_slots + 32 * n
     learning = 2 * 4 * n * width + n_slots * (_OF_A_SLOT + n_bits // 8)
     needed = items + max(graph, learning) + _PASSING
     return memory_for(f"learning from {n} items of {d} features", needed, device, _LOWER, ahead=True)
