@@ -3,8 +3,9 @@
 The floor is the graph's product in float32 and the k least of each row, and for each evaluation of pricing (in these
 settings no two share a pass) two passes over the live features, at the rates measured in the same run. The obvious
 torch computes the graph by `cdist` and two `topk`, and some columns' climbs by torch's own L-BFGS with autograd, over
-as many pairs, drawn and weighted at random; it solves no master problems. Quality, the objective and the mean average precision of 1000 queries, is of some seeds:
-fits here and there part ways in rounding, and are then as different as those of two seeds.
+as many pairs, drawn and weighted at random; it solves no master problems. Quality, the objective and the mean average
+precision of 1000 queries, is of some seeds: fits here and there part ways in rounding, and are then as different as
+those of two seeds.
 """
 
 from __future__ import annotations
