@@ -190,6 +190,30 @@ def test_filters_are_chosen_shown_and_removed(site, open_page):
     assert "digit" not in urlsplit(page.url).query
 
 
+def test_a_late_answer_does_not_undo_a_filter(site, open_page):
+    """The list of all items may come after that of the filter which was chosen meanwhile."""
+    _, y = load_digits(return_X_y=True)
+    page, held = open_page("/"), []
+    page.click("#filters-open")
+
+    def hold(route):
+        if "filter" in route.request.url or held:
+            route.continue_()
+        else:
+            held.append(route)  # of all items
+
+    page.route(re.compile(r"/api/items\?.*count=1(&|$)"), hold)
+    page.select_option("#filters select", "3")
+    until(page, lambda: page.inner_text("#browse-count").startswith(f"{(y == 3).sum()} of"))
+    page.click(".chip >> nth=0")
+    until(page, lambda: held)
+    page.select_option("#filters select", "5")
+    until(page, lambda: page.inner_text("#browse-count").startswith(f"{(y == 5).sum()} of"))
+    held[0].continue_()
+    page.wait_for_timeout(500)
+    assert page.inner_text("#browse-count").startswith(f"{(y == 5).sum()} of")
+
+
 def test_filter_that_nothing_passes_leads_on(open_page):
     page = open_page("/?filter=ink%3E%3D999")
     page.wait_for_selector("#problem:not([hidden])")

@@ -104,9 +104,12 @@ function choose(event, item) {
 async function browse(offset) {
   document.title = `Search · ${workspace.title}`;
   asking.abort();
+  asking = new AbortController();
+  const { signal } = asking;
   pages.reset();
   try {
-    const { total } = await get("/api/items", { start: 0, count: 1, filter: state.filters });
+    const { total } = await get("/api/items", { start: 0, count: 1, filter: state.filters }, { signal });
+    if (signal.aborted) return; // another question was asked meanwhile
     const all = several(workspace.items, "item");
     const words = total === workspace.items ? all : `${count(total)} of ${all}`;
     byId("browse-count").textContent = `${words}. Choose one to see what is near it.`;
@@ -114,6 +117,7 @@ async function browse(offset) {
     grid.show(total, offset);
     if (total === 0) problem("No item passes the filters.", [["Remove them", () => adjust({ filters: [] })]]);
   } catch (error) {
+    if (error.name === "AbortError") return;
     problem(error.message, state.filters.length ? [["Remove the filters", () => adjust({ filters: [] })]] : undefined);
   }
 }
