@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("triton")
 
 
-def test_the_kernels_of_learning_do_what_numpy_does():
+def test_the_kernels_do_what_numpy_and_torch_do():
     told = os.environ | {"TRITON_INTERPRET": "1"}
     script = Path(__file__).with_name("triton_kernels.py")
     done = subprocess.run([sys.executable, script], env=told, capture_output=True, text=True, check=False)

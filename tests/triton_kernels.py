@@ -1,15 +1,31 @@
-"""The Triton kernels of learning, interpreted on CPU tensors, against NumPy; test_device_kernels.py runs this file."""
+"""The Triton kernels, interpreted on CPU tensors, against NumPy and torch; test_device_kernels.py runs this file."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import torch
+import triton
 
 made = torch.zeros
 torch.zeros = lambda *shape, pin_memory=False, **how: made(*shape, **how)  # no GPU, nothing to pin for
 
+from cghash.device import kernels, launches  # noqa: E402
+from cghash.device.scans import Asked, DeviceWeights, Segment, TorchPasses  # noqa: E402
 from cghash.learning.device import recorded  # noqa: E402
 from cghash.learning.device.margins import Group  # noqa: E402
+
+
+@triton.jit
+def counted(bits):
+    """`kernels._count`, which is an instruction that no interpreter knows."""
+    twos = bits - ((bits >> 1) & 0x55555555)
+    fours = (twos & 0x33333333) + ((twos >> 2) & 0x33333333)
+    eights = (fours + (fours >> 4)) & 0x0F0F0F0F
+    sixteens = eights + (eights >> 8)
+    return (sixteens + (sixteens >> 16)) & 0xFF
+
+
+kernels._count, launches._COLLECTORS = counted, 16
 
 
 def pairs_of(rng, n, n_pairs):
@@ -101,10 +117,28 @@ def check_loss(n_planes):
     np.testing.assert_allclose(recorded.distances(way.planes, n_planes, way.x).numpy(), D, atol=1e-12)
 
 
+def check_search(n, n_words, n_queries, is_filtered):
+    """What is within limits, in any order; and None where there is no room for it."""
+    rng = np.random.default_rng(n + n_queries)
+    words = torch.from_numpy(rng.integers(-(2**31), 2**31, (n_words, 2048)).astype(np.int32))
+    queries = torch.from_numpy(rng.integers(-(2**31), 2**31, (n_queries, n_words)).astype(np.int32))
+    weights = DeviceWeights(rng.integers(0, 10**6, 32 * n_words), queries.device)
+    limits = torch.from_numpy(rng.integers(0, weights.weights.sum() // 2, n_queries))
+    limits[0] = int(weights.weights.sum()) // 2  # half of the codes
+    allowed = torch.from_numpy(rng.integers(0, 256, 512, dtype=np.uint8)) if is_filtered else None
+    how = Segment(words, 1000, n), 1024, n, Asked(queries, weights), limits, allowed
+    mine, theirs = (np.stack(passes.near(*how, 2**20)) for passes in (launches.TritonPasses(), TorchPasses()))
+    assert mine.shape[1] > 10
+    np.testing.assert_array_equal(mine[:, np.lexsort(mine)], theirs[:, np.lexsort(theirs)])
+    assert launches.TritonPasses().near(*how, mine.shape[1] // n_queries // 2) is None
+
+
 for case in ((1, 1, 1, 1), (7, 1, 3, 14), (133, 17, 2, 400), (40, 1025, 2, 80), (9, 2500, 3, 9), (30, 64, 1, 2400)):
     check_relaxed(*case)
 for case in ((1, 1, 1), (133, 4, 400), (30, 16, 2400)):
     check_gains_and_cuts(*case)
 for planes in range(4):
     check_loss(planes)
+for case in ((1500, 2, 1, False), (1500, 3, 2, True), (1080, 2, 5, False), (1090, 1, 150, True), (1060, 5, 70, False)):
+    check_search(*case)
 print("all kernels agree")

@@ -23,9 +23,9 @@ _LIMIT, _MOST, _N_NEAR, _HEAD = 0, 1, 2, 3  # places in what is read back; a cou
 class Alone:
     """The way of a query for k, weights, marks and a version of the codes, `key`.
 
-    A limit from the sample, a scan of all codes, the distances of those that pass, and a copy of what is near to host
-    memory, with nothing asked in between: the device never waits for the host. After some queries this way is recorded
-    as a graph, which one call starts.
+    The query to the device, a limit from the sample, a scan of all codes, the distances of those that pass, and what
+    is near back to host memory, with nothing asked in between: the device never waits for the host. After some queries
+    this way is recorded as a graph, which one call starts.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class Alone:
         self.head = _HEAD + len(self.segments)
         device = self.sample.device
         self.query = torch.empty(len(self.sample), dtype=torch.int32, device=device)
+        self.asked = torch.empty(len(self.sample), dtype=torch.int32, pin_memory=True)
         self.memory = torch.empty(self.head + 2 * _NEAR + _ROOM, dtype=torch.int64, device=device)
         self.answer = torch.empty(self.head + 2 * _NEAR, dtype=torch.int64, pin_memory=True)
         self.graph: Any = None
@@ -55,7 +56,7 @@ class Alone:
         """Distances and positions; None where there were too many, or too few in the sample."""
         if self.n_asked == _BEFORE_RECORDING:
             self._record()
-        self.query.copy_(query)
+        self.asked.copy_(query)
         if self.graph is None:
             self._go()
         else:
@@ -77,6 +78,7 @@ class Alone:
         self.graph = graph
 
     def _go(self) -> None:
+        self.query.copy_(self.asked, non_blocking=True)
         self.memory[: self.head].zero_()
         n_groups = self.sample.shape[1] // _GROUP
         least = self.minima(self.sample, self.query[None], self.weights, self.is_allowed, _GROUP)

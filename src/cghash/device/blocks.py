@@ -213,7 +213,7 @@ class DeviceBlocks:
         self.version, self._samples = object(), {}
 
     def _searches(self, queries: Codes, weights: Ints, ids: Ints | None, allowed: Codes | None) -> list[Search]:
-        words, own = self._words(queries), self._weights_of(weights)
+        words, own = self._words_of(queries), self._weights_of(weights)
         marks = None if allowed is None else self._marks_of(allowed)
         return [Search(self, words[rows].contiguous(), own, ids, marks) for rows in batches(len(queries))]
 
@@ -241,11 +241,14 @@ class DeviceBlocks:
 
     def _words(self, codes: Codes | Tensor) -> Tensor:
         """Codes (n, n_bytes) as words (n, W) on the device."""
+        return self._words_of(codes).to(self.device)
+
+    def _words_of(self, codes: Codes | Tensor) -> Tensor:
+        """Codes (n, n_bytes) as words (n, W), where they are."""
         torch = import_torch()
         octets: Tensor = codes if is_tensor(codes) else torch.from_numpy(np.array(codes))
         if octets.shape[1] != self.n_bytes:
             raise ValueError("codes must have n_bytes bytes")
-        octets = octets.to(self.device)
         if self.n_bytes % 4:
             octets = torch.nn.functional.pad(octets, (0, -self.n_bytes % 4))
         return octets.contiguous().view(torch.int32)

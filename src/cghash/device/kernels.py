@@ -31,16 +31,37 @@ def _places(keep, count):
     return tl.atomic_add(count + tl.zeros_like(keep).to(tl.int32), 1, mask=keep, sem="relaxed")
 
 
+@triton.jit
+def _bound_of_two(a, b, masks, w, W: tl.constexpr, PLANES: tl.constexpr):
+    """Σ_p 2^p·popcount(x & mask_p) of the words w and w + 1 of x.
+
+    A plane's two masked words are added bit by bit with the carry of the plane before: one count a plane and one for
+    the last carry, in place of two a plane.
+    """
+    total, carry = tl.zeros_like(a), tl.zeros_like(a)
+    for p in tl.static_range(PLANES):
+        a_p = a & tl.load(masks + p * W + w)
+        b_p = b & tl.load(masks + p * W + w + 1)
+        total += _count(a_p ^ b_p ^ carry) << p
+        carry = (a_p & b_p) | (carry & (a_p | b_p))
+    return total + (_count(carry) << PLANES)
+
+
+@triton.jit
+def _bound_of_one(a, masks, w, W: tl.constexpr, PLANES: tl.constexpr):
+    """The same of word w alone."""
+    total = tl.zeros_like(a)
+    for p in tl.static_range(PLANES):
+        total += _count(a & tl.load(masks + p * W + w)) << p
+    return total
+
+
 @triton.jit(do_not_specialize=["end", "offset", "room"])
 def scan_one(
     words, stride, first, end, query, masks, most, allowed, offset, count, positions, room,
     W: tl.constexpr, PLANES: tl.constexpr, FILTERED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Positions first … end of a segment whose bound Σ_p 2^p·popcount((x ^ q) & mask_p) is within the limit.
-
-    Words are taken two by two, and a plane's two masked words added bit by bit with the carry of the plane before: one
-    count a plane and one for the last carry, in place of two a plane.
-    """
+    """Positions first … end of a segment whose bound Σ_p 2^p·popcount((x ^ q) & mask_p) is within the limit."""
     stride = stride.to(tl.int64)  # times a word it may pass 2³¹
     start = first + tl.program_id(0).to(tl.int64) * BLOCK
     lane = tl.arange(0, BLOCK)
@@ -49,16 +70,9 @@ def scan_one(
         a = tl.load(words + w * stride + start + lane) ^ tl.load(query + w)
         if w + 1 < W:
             b = tl.load(words + (w + 1) * stride + start + lane) ^ tl.load(query + w + 1)
-            carry = tl.zeros([BLOCK], dtype=tl.int32)
-            for p in tl.static_range(PLANES):
-                a_p = a & tl.load(masks + p * W + w)
-                b_p = b & tl.load(masks + p * W + w + 1)
-                total += _count(a_p ^ b_p ^ carry) << p
-                carry = (a_p & b_p) | (carry & (a_p | b_p))
-            total += _count(carry) << PLANES
+            total += _bound_of_two(a, b, masks, w, W, PLANES)
         else:
-            for p in tl.static_range(PLANES):
-                total += _count(a & tl.load(masks + p * W + w)) << p
+            total += _bound_of_one(a, masks, w, W, PLANES)
     limit = tl.load(most).to(tl.int32)
     if tl.min(total, axis=0) <= limit:
         local = start + lane
@@ -169,26 +183,48 @@ def _distance(words, stride, at, query, table, inside, W: tl.constexpr):
     return total
 
 
-@triton.jit(do_not_specialize=["n_tiles", "n_queries", "room"])
+@triton.jit
+def _bound_of_code(words, stride, at, queries, row, inside, masks, W: tl.constexpr, PLANES: tl.constexpr):
+    """The bounds of one code and the queries (q, W) of some rows, as `scan_one` has them."""
+    total = tl.zeros_like(row)
+    for w in range(0, W - W % 2, 2):
+        a = tl.load(words + w * stride + at) ^ tl.load(queries + row * W + w, mask=inside, other=0)
+        b = tl.load(words + (w + 1) * stride + at) ^ tl.load(queries + row * W + w + 1, mask=inside, other=0)
+        total += _bound_of_two(a, b, masks, w, W, PLANES)
+    if W % 2:
+        a = tl.load(words + (W - 1) * stride + at) ^ tl.load(queries + row * W + W - 1, mask=inside, other=0)
+        total += _bound_of_one(a, masks, W - 1, W, PLANES)
+    return total
+
+
+@triton.jit(do_not_specialize=["most_hits", "n_tiles", "n_queries", "room"])
 def collect_many(
-    words, stride, hits, tiles, n_tiles, queries, n_queries, table, limits, count, positions, owners, distances, room,
-    W: tl.constexpr, ROWS: tl.constexpr,
+    words, stride, n_hits, most_hits, hits, tiles, n_tiles, queries, n_queries, masks, most, table, limits,
+    count, positions, owners, distances, room, W: tl.constexpr, PLANES: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """The queries (q, W) that the hits of `scan_many` are within the limits of, by their exact distance."""
+    """The queries (q, W) that the hits of `scan_many` are within the limits of; each program takes its share of hits.
+
+    A tile is a hit's if one query of it may be near: a bound tells which, and their exact distances decide.
+    """
     stride = stride.to(tl.int64)  # times a word it may pass 2³¹
-    at = tl.load(hits + tl.program_id(0))
-    flags = tl.load(tiles + tl.program_id(0))
-    for tile in range(n_tiles):
-        if ((flags >> tile) & 1) != 0:
-            row = tile * ROWS + tl.arange(0, ROWS)
-            inside = row < n_queries
-            total = _distance(words, stride, at + tl.zeros([ROWS], dtype=tl.int64), queries + row * W, table, inside, W)
-            keep = inside & (total <= tl.load(limits + row, mask=inside, other=0))
-            place = _places(keep, count)
-            fits = keep & (place < room)
-            tl.store(positions + place, at + tl.zeros([ROWS], dtype=tl.int64), mask=fits)
-            tl.store(owners + place, row.to(tl.int64), mask=fits)
-            tl.store(distances + place, total, mask=fits)
+    n = tl.minimum(tl.load(n_hits), most_hits).to(tl.int32)
+    for i in range(tl.program_id(0), n, tl.num_programs(0)):
+        at, flags = tl.load(hits + i), tl.load(tiles + i)
+        for tile in range(n_tiles):
+            if ((flags >> tile) & 1) != 0:
+                row = tile * ROWS + tl.arange(0, ROWS)
+                inside = row < n_queries
+                bound = _bound_of_code(words, stride, at, queries, row, inside, masks, W, PLANES)
+                near = inside & (bound <= tl.load(most + row, mask=inside, other=0))
+                if tl.max(near.to(tl.int32), axis=0) != 0:
+                    here = at + tl.zeros([ROWS], dtype=tl.int64)
+                    total = _distance(words, stride, here, queries + row * W, table, near, W)
+                    keep = near & (total <= tl.load(limits + row, mask=near, other=0))
+                    place = _places(keep, count)
+                    fits = keep & (place < room)
+                    tl.store(positions + place, here, mask=fits)
+                    tl.store(owners + place, row.to(tl.int64), mask=fits)
+                    tl.store(distances + place, total, mask=fits)
 
 
 @triton.jit(do_not_specialize=["n"])

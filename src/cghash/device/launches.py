@@ -8,7 +8,7 @@ import torch
 
 from . import kernels
 from .alone import Alone
-from .scans import DeviceWeights, Ints, Segment, Tensor, is_few
+from .scans import Asked, DeviceWeights, Ints, Segment, Tensor, is_few
 
 if TYPE_CHECKING:
     from .blocks import DeviceBlocks
@@ -19,9 +19,9 @@ _FEW_WORDS = 4  # of codes whose products with large tiles find room on a multip
 _MOST_TILES = 32
 _PART = 64  # queries, where there are few or their codes are long
 _MOST_HITS = 1 << 22
+_COLLECTORS = 1 << 13  # programs that share the hits
 _MOST_ALONE = 64  # k, of a query whose limit one program finds
-_MOST_IN_HALF = 2047
-_SMALLEST, _LARGEST = -(2**31) + 1, 2**31 - 1
+_LARGEST = 2**31 - 1
 
 
 class TritonPasses:
@@ -31,17 +31,16 @@ class TritonPasses:
         self._way: Alone | None = None
 
     def near(
-        self, segment: Segment, first: int, end: int, queries: Tensor, weights: DeviceWeights, limits: Tensor,
-        allowed: Tensor | None, room: int,
-    ) -> tuple[Tensor, Tensor, Tensor] | None:  # fmt: skip
-        scan = self._one_by_one if is_few(len(queries)) else self._many
-        return scan(segment, first, end, queries, weights, limits, allowed, room)
+        self, segment: Segment, first: int, end: int, asked: Asked, limits: Tensor, allowed: Tensor | None, room: int
+    ) -> tuple[Tensor, Tensor, Tensor] | None:
+        scan = self._one_by_one if is_few(len(asked)) else self._many
+        return scan(segment, first, end, asked, limits, allowed, room)
 
     def _one_by_one(
-        self, segment: Segment, first: int, end: int, queries: Tensor, weights: DeviceWeights, limits: Tensor,
-        allowed: Tensor | None, room: int,
-    ) -> tuple[Tensor, Tensor, Tensor] | None:  # fmt: skip
-        most = (limits // weights.for_one.scale).clamp_(max=_LARGEST)
+        self, segment: Segment, first: int, end: int, asked: Asked, limits: Tensor, allowed: Tensor | None, room: int
+    ) -> tuple[Tensor, Tensor, Tensor] | None:
+        queries, weights = asked.queries, asked.weights
+        most = _most(limits, weights)
         found = []
         for i in range(len(queries)):
             count = torch.zeros(1, dtype=torch.int64, device=queries.device)
@@ -52,39 +51,39 @@ class TritonPasses:
             found.append(positions[: int(count)])
         at = torch.cat(found)
         owners = torch.cat([torch.full_like(positions, i) for i, positions in enumerate(found)])
-        return at, owners, self.distances(segment.words, at, owners, queries, weights)
+        distances = self.distances(segment.words, at, owners, queries, weights)
+        within = distances <= limits[owners]
+        return at[within], owners[within], distances[within]
 
     def _many(
-        self, segment: Segment, first: int, end: int, queries: Tensor, weights: DeviceWeights, limits: Tensor,
-        allowed: Tensor | None, room: int,
-    ) -> tuple[Tensor, Tensor, Tensor] | None:  # fmt: skip
-        order = limits.argsort()  # queries of like limits stand in one tile
-        ordered, in_order = queries[order], limits[order]
-        width = queries.shape[1]
+        self, segment: Segment, first: int, end: int, asked: Asked, limits: Tensor, allowed: Tensor | None, room: int
+    ) -> tuple[Tensor, Tensor, Tensor] | None:
+        queries, weights, width = asked.queries, asked.weights, asked.queries.shape[1]
+        in_order, order = limits.sort()  # queries of like limits stand in one tile
         tile = _TILE if len(queries) > _TILE // 2 and width <= _FEW_WORDS else _PART
         n_tiles = -(-len(queries) // tile)
         assert n_tiles <= _MOST_TILES
-        signed, least = _operands(ordered, weights, in_order, n_tiles * tile)
+        rows = torch.nn.functional.pad(order, (0, n_tiles * tile - len(queries)), value=len(queries))
+        farthest = torch.cat([in_order[tile - 1 : -1 : tile], in_order[-1:]])  # limit of each tile
         counts = torch.zeros(2, dtype=torch.int64, device=queries.device)
         hits = torch.empty(_MOST_HITS, dtype=torch.int64, device=queries.device)
         tiles = torch.empty(_MOST_HITS, dtype=torch.int32, device=queries.device)
         kernels.scan_many[(-(-(end - first) // _SPAN),)](
-            segment.words, segment.capacity, first, end, signed, least.view(n_tiles, tile).amin(dim=1), n_tiles,
-            segment.words if allowed is None else allowed, segment.offset, counts, hits, tiles, _MOST_HITS, W=width,
-            HALF=weights.in_half, FILTERED=allowed is not None, ROWS=tile, BLOCK=_SPAN, num_warps=4,
+            segment.words, segment.capacity, first, end, asked.signed(rows), asked.least_agreements(farthest),
+            n_tiles, segment.words if allowed is None else allowed, segment.offset, counts, hits, tiles, _MOST_HITS,
+            W=width, HALF=weights.in_half, FILTERED=allowed is not None, ROWS=tile, BLOCK=_SPAN, num_warps=4,
             num_stages=3 if width <= _FEW_WORDS else 2,
         )  # fmt: skip
-        n_hits = int(counts[0])
-        if n_hits > _MOST_HITS:
-            return None
         found = torch.empty((3, room), dtype=torch.int64, device=queries.device)
-        if n_hits:
-            kernels.collect_many[(n_hits,)](
-                segment.words, segment.capacity, hits, tiles, n_tiles, ordered, len(queries), weights.table, in_order,
-                counts[1:], found[0], found[1], found[2], room, W=width, ROWS=tile, num_warps=4,
-            )  # fmt: skip
-        count = int(counts[1])
-        return None if count > room else (found[0, :count], order[found[1, :count]], found[2, :count])
+        kernels.collect_many[(_COLLECTORS,)](
+            segment.words, segment.capacity, counts, _MOST_HITS, hits, tiles, n_tiles, queries[order], len(queries),
+            weights.masks, _most(in_order, weights), weights.table, in_order, counts[1:], *found, room,
+            W=width, PLANES=len(weights.masks), ROWS=tile, num_warps=2,
+        )  # fmt: skip
+        n_hits, count = counts.tolist()
+        if n_hits > _MOST_HITS or count > room:
+            return None
+        return found[0, :count], order[found[1, :count]], found[2, :count]
 
     def shortlist(
         self, blocks: DeviceBlocks, query: Tensor, k: int, weights: DeviceWeights, allowed: Tensor | None
@@ -118,6 +117,11 @@ class TritonPasses:
         return out
 
 
+def _most(limits: Tensor, weights: DeviceWeights) -> Tensor:
+    """The most (q,) that the bound of a code within the limits may be."""
+    return (limits // weights.for_one.scale).clamp_(max=_LARGEST)
+
+
 def _scan_one(
     segment: Segment, first: int, end: int, query: Tensor, weights: DeviceWeights, most: Tensor,
     allowed: Tensor | None, count: Tensor, positions: Tensor,
@@ -127,23 +131,3 @@ def _scan_one(
         segment.words if allowed is None else allowed, segment.offset, count, positions, len(positions),
         W=len(segment.words), PLANES=len(weights.masks), FILTERED=allowed is not None, BLOCK=_BLOCK, num_warps=4,
     )  # fmt: skip
-
-
-def _operands(queries: Tensor, weights: DeviceWeights, limits: Tensor, n_rows: int) -> tuple[Tensor, Tensor]:
-    """Signed small weights (n_rows, 64·⌈W/2⌉), columns as the kernels order bits, and the least agreements (n_rows,).
-
-    int8 and int32, or 8-bit and 16-bit floats.
-    """
-    bound, (q, width) = weights.for_many, queries.shape
-    shifts = torch.arange(32, dtype=torch.int32, device=queries.device)
-    signs = (queries[:, :, None] >> shifts & 1).to(torch.int8) * 2 - 1  # (q, W, 32)
-    signed = torch.zeros((n_rows, width + width % 2, 32), dtype=torch.int8, device=queries.device)
-    signed[:q, :width] = signs * weights.factors.view(width, 32)
-    in_turn = signed.view(n_rows, -1, 2, 32).transpose(2, 3).contiguous()  # two words' bits in turn
-    least = torch.full((n_rows,), _LARGEST, dtype=torch.int32, device=queries.device)
-    total = int(bound.small.sum())
-    least[:q] = (total - 2 * (limits // bound.scale)).clamp_(_SMALLEST, _LARGEST).to(torch.int32)
-    if not weights.in_half:
-        return in_turn.view(n_rows, -1), least
-    few = least.clamp_(-_MOST_IN_HALF, _MOST_IN_HALF + 1)  # agreements lie between
-    return in_turn.view(n_rows, -1).to(torch.float8_e4m3fn), few.to(torch.float16)

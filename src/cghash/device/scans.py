@@ -25,6 +25,7 @@ FAR = 1 << 62  # no distance is so large
 PLANES = 3  # bits of the small weights of a single query: what counting bits has time for while memory is read
 _LARGEST_FACTOR = 127  # of int8
 _LARGEST_FLOAT, _LARGEST_SUM = 15, 2047  # whole numbers that 8-bit floats, and 16-bit floats, hold exactly
+_LARGEST_INT = 2**31 - 1
 _ROOM_ALONE = 1 << 18  # positions within the bound of a query alone
 _AT_ONCE = 1 << 22  # pairs of a code and a query, in torch operations
 
@@ -87,6 +88,46 @@ class DeviceWeights:
         return import_torch().from_numpy(np.ascontiguousarray(array)).to(self.device)
 
 
+@dataclass
+class Asked:
+    """Queries (q, W) and the weights that they are asked under."""
+
+    queries: Tensor
+    weights: DeviceWeights
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def signed(self, rows: Tensor) -> Tensor:
+        """Small weights with the signs of the queries' bits (r, 64·⌈W/2⌉), for products with those of the codes.
+
+        Columns are in the kernels' order; row q is 0. int8, or 8-bit floats.
+        """
+        of_rows = self._signed[rows]
+        return of_rows.view(import_torch().float8_e4m3fn) if self.weights.in_half else of_rows
+
+    @cached_property
+    def _signed(self) -> Tensor:
+        """(q + 1, 64·⌈W/2⌉) int8, or the bytes of 8-bit floats."""
+        torch = import_torch()
+        q, width = self.queries.shape
+        shifts = torch.arange(32, dtype=torch.int32, device=self.queries.device)
+        signs = (self.queries[:, :, None] >> shifts & 1).to(torch.int8) * 2 - 1  # (q, W, 32)
+        signed = torch.zeros((q + 1, width + width % 2, 32), dtype=torch.int8, device=self.queries.device)
+        signed[:q, :width] = signs * self.weights.factors.view(width, 32)
+        in_turn = signed.view(q + 1, -1, 2, 32).transpose(2, 3).reshape(q + 1, -1)  # two words' bits in turn
+        return in_turn.to(torch.float8_e4m3fn).view(torch.int8) if self.weights.in_half else in_turn
+
+    def least_agreements(self, limits: Tensor) -> Tensor:
+        """How much a code within a limit agrees with its query at least, by `signed`: int32 or float16."""
+        torch = import_torch()
+        bound = self.weights.for_many
+        least = int(bound.small.sum()) - 2 * (limits // bound.scale)
+        if not self.weights.in_half:
+            return least.clamp_(-_LARGEST_INT, _LARGEST_INT).to(torch.int32)
+        return least.clamp_(-_LARGEST_SUM, _LARGEST_SUM + 1).to(torch.float16)  # agreements lie between
+
+
 def is_few(n_queries: int) -> bool:
     """Whether codes are read for each query anew: a product of so few with them would take longer."""
     return n_queries < 4
@@ -96,10 +137,9 @@ class Passes(Protocol):
     """What a device must be able to do with codes."""
 
     def near(
-        self, segment: Segment, first: int, end: int, queries: Tensor, weights: DeviceWeights, limits: Tensor,
-        allowed: Tensor | None, room: int,
-    ) -> tuple[Tensor, Tensor, Tensor] | None:  # fmt: skip
-        """Local positions first … end, a query each, and their distance: all within its limit, and perhaps some more.
+        self, segment: Segment, first: int, end: int, asked: Asked, limits: Tensor, allowed: Tensor | None, room: int
+    ) -> tuple[Tensor, Tensor, Tensor] | None:
+        """Local positions first … end, a query each, and their distance: all that are within its limit.
 
         None where there is no room for so many.
         """
@@ -119,10 +159,9 @@ class TorchPasses:
     """Passes in torch operations."""
 
     def near(
-        self, segment: Segment, first: int, end: int, queries: Tensor, weights: DeviceWeights, limits: Tensor,
-        allowed: Tensor | None, room: int,
-    ) -> tuple[Tensor, Tensor, Tensor] | None:  # fmt: skip
-        torch = import_torch()
+        self, segment: Segment, first: int, end: int, asked: Asked, limits: Tensor, allowed: Tensor | None, room: int
+    ) -> tuple[Tensor, Tensor, Tensor] | None:
+        torch, queries, weights = import_torch(), asked.queries, asked.weights
         bound = weights.bound(len(queries))
         small = torch.from_numpy(bound.small).to(torch.float32)
         query_bits = bits_of(queries)  # (q, 32·W)
@@ -140,7 +179,9 @@ class TorchPasses:
             if sum(map(len, found)) > room:
                 return None
         at, owners = torch.cat(found).T
-        return at, owners, self.distances(segment.words, at, owners, queries, weights)
+        distances = self.distances(segment.words, at, owners, queries, weights)
+        within = distances <= limits[owners]
+        return at[within], owners[within], distances[within]
 
     def shortlist(
         self, blocks: DeviceBlocks, query: Tensor, k: int, weights: DeviceWeights, allowed: Tensor | None
@@ -154,12 +195,11 @@ class TorchPasses:
             return None
         found = []
         for segment in blocks.segments:
-            near = self.near(segment, 0, segment.n, query[None], weights, limit, allowed, _ROOM_ALONE)
+            near = self.near(segment, 0, segment.n, Asked(query[None], weights), limit, allowed, _ROOM_ALONE)
             if near is None:
                 return None
             at, _, distances = near
-            within = distances <= limit
-            found.append(np.stack([distances[within], at[within] + segment.offset]))
+            found.append(np.stack([distances, at + segment.offset]))
         distances, at = np.concatenate(found, axis=1)
         return distances, at
 

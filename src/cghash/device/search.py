@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .scans import FAR, DeviceWeights, Segment, Tensor, is_few, is_set
+from .scans import FAR, Asked, DeviceWeights, Segment, Tensor, is_few, is_set
 from .tensors import import_torch
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ Ints = NDArray[np.int64]
 ROOM = 1 << 20  # positions that a pass may keep for each query that is looked for alone, or for all of a batch
 BATCH = 1024  # queries at once: a query and a distance, below 2⁵³, share 63 bits
 LEAST_STEP = 1024  # codes
-_GROWTH = 64  # times as many codes in the next range
+_GROWTH = 16  # times as many codes in the next range
 _OWNER = 53  # bits of a distance
 
 
@@ -48,17 +49,22 @@ class Search:
     """One search of a batch of queries."""
 
     blocks: DeviceBlocks
-    queries: Tensor  # (q, W) int32
+    given: Tensor  # (q, W) int32, in host memory or on the device
     weights: DeviceWeights
     ids: Ints | None
     allowed: Tensor | None  # (⌈n/8⌉,) uint8
+
+    @cached_property
+    def asked(self) -> Asked:
+        """The queries on the device."""
+        return Asked(self.given.to(self.blocks.device), self.weights)
 
     # The k nearest
 
     def nearest(self, k: int) -> tuple[Ints, Ints]:
         """Distances and ids (q, k), padded with -1."""
-        if is_few(len(self.queries)):
-            alone = [self._alone(self.queries[i], k) for i in range(len(self.queries))]
+        if is_few(len(self.given)):
+            alone = [self._alone(query, k) for query in self.given]
             if all(answer is not None for answer in alone):
                 return np.stack([d for d, _ in alone]), np.stack([i for _, i in alone])  # type: ignore[misc]
         return self._in_ranges(k)
@@ -93,29 +99,33 @@ class Search:
         n = words.shape[1]
         group = next((g for g in (1024, 32) if n % g == 0 and n >= 8 * g * k), 1)
         if k > n // group:
-            return torch.full((len(self.queries),), FAR, device=words.device), self.blocks.n_codes <= LEAST_STEP
+            return torch.full((len(self.given),), FAR, device=words.device), self.blocks.n_codes <= LEAST_STEP
         is_allowed = None if self.allowed is None else is_set(self.allowed, positions)
-        least = self.blocks.passes.minima(words, self.queries, self.weights, is_allowed, group)  # (q, n // group)
+        least = self.blocks.passes.minima(words, self.asked.queries, self.weights, is_allowed, group)  # (q, n // group)
         limits = least.topk(k, dim=1, largest=False).values.amax(dim=1)
         return limits, is_allowed is None or not bool((limits >= FAR).any())
 
     def _tightened(self, found: Found, k: int, limits: Tensor) -> Found:
         """The k nearest so far of each query; what is farther than all of them need not be looked at again.
 
-        Where ids are positions, what comes later has a larger id, and must be nearer.
+        Where ids are positions, what comes later has a larger id, and must be nearer: those equal to the k-th, which
+        only the host ranks by their ids, do not grow more.
         """
         torch = import_torch()
-        distances, positions, owners = self._ranked(found, k)
-        rows = torch.from_numpy(np.stack([owners, positions, distances])).to(limits.device)
-        ends = np.flatnonzero(np.bincount(owners, minlength=len(limits)) == k)
-        last = np.flatnonzero(np.diff(owners, append=-1) != 0)[np.isin(np.unique(owners), ends)]
-        nearer = torch.from_numpy(distances[last] - (self.ids is None)).to(limits.device)
-        full = torch.from_numpy(ends).to(limits.device)
-        limits[full] = torch.minimum(limits[full], nearer)
-        return Found(*rows)
+        if self.ids is None:
+            found = _nearly_first(found, k)
+        else:
+            distances, positions, owners = self._ranked(found, k)
+            found = Found(*torch.from_numpy(np.stack([owners, positions, distances])).to(limits.device))
+        every = torch.arange(len(limits), device=limits.device)
+        starts, ends = (torch.searchsorted(found.owners, every, right=right) for right in (False, True))
+        full = ends - starts >= k
+        last = torch.nn.functional.pad(found.distances, (0, k))[starts + (k - 1)] - int(self.ids is None)
+        limits.copy_(torch.where(full, torch.minimum(limits, last), limits))
+        return found
 
     def _answers(self, found: Found | None, k: int) -> tuple[Ints, Ints]:
-        out_distances, out_ids = (np.full((len(self.queries), k), -1) for _ in range(2))
+        out_distances, out_ids = (np.full((len(self.given), k), -1) for _ in range(2))
         if found is not None:
             distances, positions, owners = self._ranked(found, k)
             rank = _ranks(owners)
@@ -142,7 +152,7 @@ class Search:
 
     def within(self, radius: int) -> tuple[Ints, Ints, Ints]:
         """Offsets (q + 1,), distances and ids of all codes within a radius."""
-        limits = import_torch().full((len(self.queries),), radius, device=self.queries.device)
+        limits = import_torch().full((len(self.given),), radius, device=self.blocks.device)
         parts = [self._ranked(piece, None) for piece, _ in self._pieces(limits, are_known=False)]
         none = np.zeros(0, dtype=np.int64)
         distances, positions, owners = (np.concatenate([none, *(part[i] for part in parts)]) for i in range(3))
@@ -160,31 +170,32 @@ class Search:
         and more and more. What they find keeps more of the others away: their limits come from more codes.
         A range in which too many pass is halved until there is room for all of it. `limits` may be lowered meanwhile.
         """
-        room = max(ROOM if is_few(len(self.queries)) else 8 * ROOM, LEAST_STEP * len(self.queries))
-        segments = self.blocks.segments
+        room = max(ROOM if is_few(len(self.given)) else 8 * ROOM, LEAST_STEP * len(self.given))
+        segments, step = self.blocks.segments, self._first_step(are_known, room)
         for segment in segments:
-            first, step = 0, self._first_step(segment.n, are_known, room)
+            first = 0
             while first < segment.n:
                 end = min(segment.n, first + -(-step // LEAST_STEP) * LEAST_STEP)
                 piece = self._piece(segment, first, end, limits, room)
                 if piece is None:
                     step = (end - first) // 2
                     continue
-                first, step = end, _GROWTH * step
+                first, step = end, max(step, _GROWTH * (end - first))
                 yield piece, segment is segments[-1] and first == segment.n
 
-    def _first_step(self, n: int, are_known: bool, room: int) -> int:
+    def _first_step(self, are_known: bool, room: int) -> int:
         if not are_known:
-            return max(LEAST_STEP, room // len(self.queries) // 4)
-        return n if is_few(len(self.queries)) else max(LEAST_STEP, n // _GROWTH)
+            return max(LEAST_STEP, room // len(self.given) // 4)
+        if is_few(len(self.given)):
+            return self.blocks.n_codes
+        return max(LEAST_STEP, _GROWTH * len(self.blocks.sample(small=True)[1]))
 
     def _piece(self, segment: Segment, first: int, end: int, limits: Tensor, room: int) -> Found | None:
-        how = self.queries, self.weights, limits, self.allowed, room
-        near = self.blocks.passes.near(segment, first, end, *how)
+        near = self.blocks.passes.near(segment, first, end, self.asked, limits, self.allowed, room)
         if near is None:
             return None
         at, owners, distances = near
-        return Found(owners, at + segment.offset, distances).where(distances <= limits[owners])
+        return Found(owners, at + segment.offset, distances)
 
 
 def _nearly_first(found: Found, k: int) -> Found:
@@ -200,7 +211,9 @@ def _nearly_first(found: Found, k: int) -> Found:
 
 def _ranks(owners: Ints) -> Ints:
     """How many of the same owner come before, of owners in order."""
-    return np.arange(len(owners)) - np.searchsorted(owners, owners)
+    at = np.arange(len(owners))
+    is_first = np.diff(owners, prepend=-1) != 0
+    return at - np.maximum.accumulate(np.where(is_first, at, 0))
 
 
 def batches(n_queries: int) -> list[slice]:
