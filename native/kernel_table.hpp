@@ -75,6 +75,7 @@ struct ScanRange {
 struct ScanQuery {
     const std::uint8_t* tables;          // see kernels/scan.hpp
     std::uint16_t limit;                 // lanes whose sum is at most this survive; below 256 for up to 16 bytes
+    bool light;                          // whether no entry is above 127: the sum of two fits a byte; 5 to 16 bytes
 };
 using Survivors = void (*)(void* context, int query, const std::uint8_t* block, std::int64_t block_number,
                            std::uint64_t lanes);

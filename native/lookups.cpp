@@ -90,7 +90,8 @@ double Lookups::scan_scale(std::int64_t limit) const {
     return full_scale / std::max(static_cast<double>(most), 0.5);
 }
 
-void Lookups::fill_scan(const std::uint8_t* query, double scale, std::uint8_t* tables) const {
+bool Lookups::fill_scan(const std::uint8_t* query, double scale, std::uint8_t* tables) const {
+    constexpr std::size_t few = 8;  // one of so many entries may be lowered to 127: they differ in most of their bits
     const int bits = kernels.lookup_bits, size = 1 << bits;
     std::array<std::uint8_t, 64> plain;
     // rounding to float, of values, scale and product, must not raise an entry
@@ -102,6 +103,12 @@ void Lookups::fill_scan(const std::uint8_t* query, double scale, std::uint8_t* t
         kernels.quantize(scan_.data() + g * size, size, lowered, plain.data());
         permute(plain.data(), bits, x, tables + g * size);
     }
+    if (n_bytes <= 4 || wide()) return false;  // no kernel asks
+    std::uint8_t* end = tables + scan_size();
+    const auto n_heavy = static_cast<std::size_t>(std::count_if(tables, end, [](std::uint8_t entry) { return entry > 127; }));
+    if (few * n_heavy > scan_size()) return false;
+    if (n_heavy) std::transform(tables, end, tables, [](std::uint8_t entry) { return std::min<std::uint8_t>(entry, 127); });
+    return true;
 }
 
 void Lookups::fill_bucket(const std::uint8_t* query, double scale, std::uint8_t* tables) const {

@@ -30,7 +30,8 @@ class Lookups {
     std::size_t scan_size() const { return scan_.size(); }
     double scan_scale(std::int64_t limit) const;
     bool wide() const { return n_bytes > 16; }
-    void fill_scan(const std::uint8_t* query, double scale, std::uint8_t* tables) const;
+    // True when the tables are light (ScanQuery).
+    bool fill_scan(const std::uint8_t* query, double scale, std::uint8_t* tables) const;
 
     // Tables of nibbles for KernelTable::scan_bucket.
     std::size_t bucket_size() const { return nibbles_.size(); }

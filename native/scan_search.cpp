@@ -22,7 +22,7 @@ class Scanned {
     Scanned(const CodeQuery& ask, const std::uint8_t* query, std::int64_t limit, std::uint8_t* tables, ScanQuery& seen)
         : nearest(ask.k, limit, ask.ids == nullptr), query_(query), lookups_(ask.lookups), tables_(tables), seen_(seen) {
         std::fill_n(tables_, lookups_.scan_size(), std::uint8_t{0});
-        seen_ = {tables_, 254};
+        seen_ = {tables_, 254, true};
         if (limit != Reservoir::unlimited) follow();
     }
 
@@ -49,10 +49,11 @@ class Scanned {
         if (limit < 0) {  // nothing can enter any more
             std::fill_n(tables_, lookups_.scan_size(), std::uint8_t{255});
             seen_.limit = 0;
+            seen_.light = false;
             return;
         }
         const double wanted = lookups_.scan_scale(limit);
-        if (wanted > refill * scale_) lookups_.fill_scan(query_, scale_ = wanted, tables_);
+        if (wanted > refill * scale_) seen_.light = lookups_.fill_scan(query_, scale_ = wanted, tables_);
         seen_.limit = static_cast<std::uint16_t>(limit_of(limit, scale_));
     }
 

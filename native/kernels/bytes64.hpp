@@ -20,6 +20,7 @@ struct Bytes {
 inline Bytes low4(Bytes a) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(15))}; }
 inline Bytes high4(Bytes a) { return {_mm512_and_si512(_mm512_srli_epi16(a.v, 4), _mm512_set1_epi8(15))}; }
 inline Bytes add(Bytes a, Bytes b) { return {_mm512_adds_epu8(a.v, b.v)}; }
+inline Bytes add_light(Bytes a, Bytes b) { return {_mm512_add_epi8(a.v, b.v)}; }
 inline Bytes least(Bytes a, Bytes b) { return {_mm512_min_epu8(a.v, b.v)}; }
 inline std::uint64_t at_most(Bytes a, std::uint8_t limit) {
     return _mm512_cmple_epu8_mask(a.v, _mm512_set1_epi8(static_cast<char>(limit)));
@@ -71,6 +72,9 @@ inline Bytes low4(Bytes a) {
 inline Bytes high4(Bytes a) { return {{high4(a.v[0]), high4(a.v[1])}}; }
 inline Bytes add(Bytes a, Bytes b) {
     return {{_mm256_adds_epu8(a.v[0], b.v[0]), _mm256_adds_epu8(a.v[1], b.v[1])}};
+}
+inline Bytes add_light(Bytes a, Bytes b) {
+    return {{_mm256_add_epi8(a.v[0], b.v[0]), _mm256_add_epi8(a.v[1], b.v[1])}};
 }
 inline Bytes least(Bytes a, Bytes b) {
     return {{_mm256_min_epu8(a.v[0], b.v[0]), _mm256_min_epu8(a.v[1], b.v[1])}};
@@ -136,6 +140,7 @@ template <class Function> inline Bytes each(Bytes a, Bytes b, Function f) {
 inline Bytes low4(Bytes a) { return each(a, [](uint8x16_t x) { return vandq_u8(x, vdupq_n_u8(15)); }); }
 inline Bytes high4(Bytes a) { return each(a, [](uint8x16_t x) { return vshrq_n_u8(x, 4); }); }
 inline Bytes add(Bytes a, Bytes b) { return each(a, b, [](uint8x16_t x, uint8x16_t y) { return vqaddq_u8(x, y); }); }
+inline Bytes add_light(Bytes a, Bytes b) { return each(a, b, [](uint8x16_t x, uint8x16_t y) { return vaddq_u8(x, y); }); }
 inline Bytes least(Bytes a, Bytes b) { return each(a, b, [](uint8x16_t x, uint8x16_t y) { return vminq_u8(x, y); }); }
 inline std::uint64_t lanes_of(Bytes marks) {  // 0 or 255 each
     const uint8x16_t place = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
@@ -205,6 +210,7 @@ inline Bytes high4(const Bytes& a) { return each([&](int i) { return a.v[i] >> 4
 inline Bytes add(const Bytes& a, const Bytes& b) {
     return each([&](int i) { return a.v[i] + b.v[i] > 255 ? 255 : a.v[i] + b.v[i]; });
 }
+inline Bytes add_light(const Bytes& a, const Bytes& b) { return each([&](int i) { return a.v[i] + b.v[i]; }); }
 inline Bytes least(const Bytes& a, const Bytes& b) { return each([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; }); }
 inline std::uint64_t at_most(const Bytes& a, std::uint8_t limit) { return lanes_where([&](int i) { return a.v[i] <= limit; }); }
 inline std::uint64_t equal(const Bytes& a, std::uint8_t x) { return lanes_where([&](int i) { return a.v[i] == x; }); }

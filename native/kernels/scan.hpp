@@ -63,6 +63,25 @@ template <int n_bytes> inline void indices(const std::uint8_t* p, Bytes* index) 
     panel_indices<n_bytes % 8>(p + n_bytes / 8 * 512, index + n_bytes / 8 * panel_lookups(8));
 }
 
+// The bounds of `together` blocks for one query. Light tables have no two entries whose sum exceeds a byte: these are
+// added by an instruction that more units of a processor have than the one that saturates.
+template <int n_lookups, int together, bool light>
+inline void sums_of(const Bytes (&index)[together][n_lookups], const std::uint8_t* tables, Bytes (&sum)[together]) {
+    Bytes other[together];
+#pragma GCC unroll 32
+    for (int l = 0; l < n_lookups; ++l) {
+        const Table table = Table::load(tables + l * table_size);
+        for (int i = 0; i < together; ++i) {
+            const Bytes found = table[index[i][l]];
+            if (l == 0) sum[i] = found;
+            else if (l & 1) other[i] = light || l == 1 ? found : add(other[i], found);
+            else sum[i] = add(sum[i], light ? add_light(other[i], found) : found);
+        }
+    }
+    if constexpr (n_lookups > 1 && !(light && n_lookups % 2))
+        for (int i = 0; i < together; ++i) sum[i] = add(sum[i], other[i]);
+}
+
 // `together` blocks at a time, whose indices serve all queries.
 template <int n_bytes, int together>
 void scan_narrow(const ScanRange& range, ScanQuery* queries, int n_queries, Survivors survivors, void* context) {
@@ -74,24 +93,11 @@ void scan_narrow(const ScanRange& range, ScanQuery* queries, int n_queries, Surv
         Bytes index[together][n_lookups];
         for (int i = 0; i < together; ++i) indices<n_bytes>(p + i * size, index[i]);
         for (int q = 0; q < n_queries; ++q) {
-            const std::uint8_t* tables = queries[q].tables;
-            Bytes sum[together], other[together];
-#pragma GCC unroll 32
-            for (int l = 0; l < n_lookups; ++l) {
-                const Table table = Table::load(tables + l * table_size);
-                for (int i = 0; i < together; ++i) {
-                    const Bytes found = table[index[i][l]];
-                    if (l == 0) sum[i] = found;
-                    else if (l == 1) other[i] = found;
-                    else if (l & 1) other[i] = add(other[i], found);
-                    else sum[i] = add(sum[i], found);
-                }
-            }
-            Bytes smallest = Bytes::fill(255);
-            for (int i = 0; i < together; ++i) {
-                if (n_lookups > 1) sum[i] = add(sum[i], other[i]);
-                smallest = i ? least(smallest, sum[i]) : sum[i];
-            }
+            Bytes sum[together];
+            if (n_bytes > 4 && queries[q].light) sums_of<n_lookups, together, true>(index, queries[q].tables, sum);
+            else sums_of<n_lookups, together, false>(index, queries[q].tables, sum);
+            Bytes smallest = sum[0];
+            for (int i = 1; i < together; ++i) smallest = least(smallest, sum[i]);
             if (at_most(smallest, static_cast<std::uint8_t>(queries[q].limit)) == 0) [[likely]] continue;
             for (int i = 0; i < together; ++i) {
                 const std::uint64_t lanes = at_most(sum[i], static_cast<std::uint8_t>(queries[q].limit));
