@@ -10,9 +10,11 @@ class ReadWriteLock:
     """`with lock.reading:` shares, `with lock.writing:` excludes; new readers wait behind a writer that waits."""
 
     def __init__(self) -> None:
-        self._gate = Lock()  # a writer holds it, a reader passes through
-        self._count = Condition(Lock())
+        self._state = Lock()  # of the numbers below; held for moments only
+        self._changed = Condition(self._state)
         self._readers = 0
+        self._writers = 0  # that wait or write
+        self._is_writing = False
         self.reading = _Reading(self)
         self.writing = _Writing(self)
 
@@ -23,15 +25,17 @@ class _Reading:
 
     def __enter__(self) -> None:
         lock = self._lock
-        with lock._gate, lock._count:
+        with lock._state:
+            while lock._writers:
+                lock._changed.wait()
             lock._readers += 1
 
     def __exit__(self, *error: Any) -> None:
         lock = self._lock
-        with lock._count:
+        with lock._state:
             lock._readers -= 1
-            if not lock._readers:
-                lock._count.notify()
+            if lock._writers and not lock._readers:
+                lock._changed.notify_all()
 
 
 class _Writing:
@@ -40,14 +44,20 @@ class _Writing:
 
     def __enter__(self) -> None:
         lock = self._lock
-        lock._gate.acquire()
-        try:
-            with lock._count:
-                while lock._readers:
-                    lock._count.wait()
-        except BaseException:  # Ctrl-C while waiting
-            lock._gate.release()
-            raise
+        with lock._state:
+            lock._writers += 1
+            try:
+                while lock._readers or lock._is_writing:
+                    lock._changed.wait()
+            except BaseException:  # Ctrl-C while waiting
+                lock._writers -= 1
+                lock._changed.notify_all()
+                raise
+            lock._is_writing = True
 
     def __exit__(self, *error: Any) -> None:
-        self._lock._gate.release()
+        lock = self._lock
+        with lock._state:
+            lock._writers -= 1
+            lock._is_writing = False
+            lock._changed.notify_all()
