@@ -1,5 +1,6 @@
 // Searches among codes, by scanning all of them or by pruning with tables; both are exact.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -27,6 +28,12 @@ struct CodeQuery {
 };
 
 using Answers = std::vector<std::vector<Found>>;  // by query, sorted
+
+// The threads that a scan is worth: before another one has begun, the first has looked at some megabytes.
+inline int scan_workers(std::int64_t n_bytes, std::int64_t n_queries, int n_threads) {
+    constexpr std::int64_t head_start = 6 << 20;
+    return static_cast<int>(std::clamp<std::int64_t>(n_bytes * n_queries / head_start, 1, std::max(n_threads, 1)));
+}
 
 // Look at the codes first … last − 1; of `which` queries (all when empty), those within limits[i] of each.
 Answers scan_search(const CodeQuery&, std::span<const std::int64_t> which, std::span<const std::int64_t> limits,

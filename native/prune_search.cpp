@@ -385,7 +385,9 @@ bool Pruner::takes_long(std::int64_t k) const {
 
 double Pruner::scan_cost(std::int64_t n_queries, int n_threads) const {
     const double cost = n_blocks_ * (costs_.scan_read / static_cast<double>(n_queries) + costs_.scan_compute);
-    return n_queries == 1 ? cost / n_threads : cost;  // a single query is scanned by all threads, and pruned by one
+    if (n_queries > 1) return cost;
+    const auto n_bytes = static_cast<std::int64_t>(64 * n_blocks_) * lookups_.n_bytes;
+    return cost / scan_workers(n_bytes, 1, n_threads);  // a single query is scanned by several threads, and pruned by one
 }
 
 double Pruner::budget(std::int64_t k, std::int64_t n_queries, int n_threads, double saved) const {

@@ -155,8 +155,8 @@ Answers scan_search(const CodeQuery& ask, std::span<const std::int64_t> which, s
         std::iota(all.begin(), all.end(), 0);
         which = all;
     }
-    const auto tiles = 1 + (last - first) * ask.codes.n_bytes() / tile_bytes;
-    const auto n_workers = std::clamp<std::int64_t>(ask.n_threads, 1, tiles);
+    const auto n_bytes = (last - first) * ask.codes.n_bytes(), tiles = 1 + n_bytes / tile_bytes;
+    const auto n_workers = std::min<std::int64_t>(scan_workers(n_bytes, std::ssize(which), ask.n_threads), tiles);
     const auto kept = std::min(ask.k, last - first);
     const auto state = static_cast<std::int64_t>(ask.lookups.scan_size()) + 24 * kept + 256;
     const auto group = static_cast<std::size_t>(std::max<std::int64_t>(1, state_bytes / (state * n_workers)));
