@@ -148,7 +148,7 @@ Answers CodeIndex::answer(const Request& request, std::int64_t k, std::int64_t l
         offer(ask, i, changed_, nearest);
         double spent = 0;
         const auto* stale = stale_.empty() ? nullptr : stale_.data();
-        const bool finished = pruner.search(ask, ask.query(i), stale, budget, together, nearest, spent);
+        const bool finished = prune_run(pruner.on(), ask, ask.query(i), stale, budget, together, nearest, spent);
         pruner.note(n, finished);
         if (finished) answers[i] = nearest.sorted();
         else {

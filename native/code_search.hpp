@@ -30,8 +30,8 @@ struct CodeQuery {
 using Answers = std::vector<std::vector<Found>>;  // by query, sorted
 
 // The threads that a scan is worth: before another one has begun, the first has looked at some megabytes.
-inline int scan_workers(std::int64_t n_bytes, std::int64_t n_queries, int n_threads) {
-    constexpr std::int64_t head_start = 6 << 20;
+inline int scan_workers(std::int64_t n_bytes, std::int64_t n_queries, int n_threads, const KernelTable& kernels) {
+    const auto head_start = static_cast<std::int64_t>(0x1.bp24 / kernels.block_ns);  // 6 MB at 4.5 ns
     return static_cast<int>(std::clamp<std::int64_t>(n_bytes * n_queries / head_start, 1, std::max(n_threads, 1)));
 }
 

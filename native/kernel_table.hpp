@@ -71,7 +71,7 @@ struct ScanRange {
     const std::uint8_t* blocks;
     std::int64_t first_block, n_blocks;  // first_block is only passed on
 };
-// A query as a scan sees it; survivors may change both while the scan goes on.
+// A query as a scan sees it; survivors may change all of it while the scan goes on.
 struct ScanQuery {
     const std::uint8_t* tables;          // see kernels/scan.hpp
     std::uint16_t limit;                 // lanes whose sum is at most this survive; below 256 for up to 16 bytes

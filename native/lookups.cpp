@@ -90,8 +90,7 @@ double Lookups::scan_scale(std::int64_t limit) const {
     return full_scale / std::max(static_cast<double>(most), 0.5);
 }
 
-bool Lookups::fill_scan(const std::uint8_t* query, double scale, std::uint8_t* tables) const {
-    constexpr std::size_t few = 8;  // one of so many entries may be lowered to 127: they differ in most of their bits
+void Lookups::fill_scan(const std::uint8_t* query, double scale, std::uint8_t* tables) const {
     const int bits = kernels.lookup_bits, size = 1 << bits;
     std::array<std::uint8_t, 64> plain;
     // rounding to float, of values, scale and product, must not raise an entry
@@ -103,6 +102,10 @@ bool Lookups::fill_scan(const std::uint8_t* query, double scale, std::uint8_t* t
         kernels.quantize(scan_.data() + g * size, size, lowered, plain.data());
         permute(plain.data(), bits, x, tables + g * size);
     }
+}
+
+bool Lookups::lighten(std::uint8_t* tables) const {
+    constexpr std::size_t few = 8;  // one of so many: those of masks that differ in most of their bits
     if (n_bytes <= 4 || wide()) return false;  // no kernel asks
     std::uint8_t* end = tables + scan_size();
     const auto n_heavy = static_cast<std::size_t>(std::count_if(tables, end, [](std::uint8_t entry) { return entry > 127; }));

@@ -30,8 +30,9 @@ class Lookups {
     std::size_t scan_size() const { return scan_.size(); }
     double scan_scale(std::int64_t limit) const;
     bool wide() const { return n_bytes > 16; }
-    // True when the tables are light (ScanQuery).
-    bool fill_scan(const std::uint8_t* query, double scale, std::uint8_t* tables) const;
+    void fill_scan(const std::uint8_t* query, double scale, std::uint8_t* tables) const;
+    // Lower the few entries that are above 127, so that the tables are light (ScanQuery); false where they are not few.
+    bool lighten(std::uint8_t* tables) const;
 
     // Tables of nibbles for KernelTable::scan_bucket.
     std::size_t bucket_size() const { return nibbles_.size(); }

@@ -19,8 +19,10 @@ struct Aligned {
 // A query under way in one thread.
 class Scanned {
    public:
-    Scanned(const CodeQuery& ask, const std::uint8_t* query, std::int64_t limit, std::uint8_t* tables, ScanQuery& seen)
-        : nearest(ask.k, limit, ask.ids == nullptr), query_(query), lookups_(ask.lookups), tables_(tables), seen_(seen) {
+    Scanned(const CodeQuery& ask, const std::uint8_t* query, std::int64_t limit, std::uint8_t* tables, bool alone,
+            ScanQuery& seen)
+        : nearest(ask.k, limit, ask.ids == nullptr), query_(query), lookups_(ask.lookups), tables_(tables), alone_(alone),
+          seen_(seen) {
         std::fill_n(tables_, lookups_.scan_size(), std::uint8_t{0});
         seen_ = {tables_, 254, true};
         if (limit != Reservoir::unlimited) follow();
@@ -53,13 +55,17 @@ class Scanned {
             return;
         }
         const double wanted = lookups_.scan_scale(limit);
-        if (wanted > refill * scale_) seen_.light = lookups_.fill_scan(query_, scale_ = wanted, tables_);
+        if (wanted > refill * scale_) {
+            lookups_.fill_scan(query_, scale_ = wanted, tables_);
+            seen_.light = !alone_ && lookups_.lighten(tables_);
+        }
         seen_.limit = static_cast<std::uint16_t>(limit_of(limit, scale_));
     }
 
     const std::uint8_t* query_;
     const Lookups& lookups_;
     std::uint8_t* tables_;
+    bool alone_;  // no other query is scanned with it
     ScanQuery& seen_;
     double scale_ = 0;
 };
@@ -74,7 +80,7 @@ class Worker {
         states_.reserve(which.size());
         for (std::size_t i = 0; i < which.size(); ++i)
             states_.emplace_back(ask, ask.query(which[i]), limits[i], tables_.get() + i * ask.lookups.scan_size(),
-                                 seen_[i]);
+                                 which.size() == 1, seen_[i]);
     }
 
     // Blocks that lie together, of which the codes first … last − 1 count.
@@ -156,8 +162,10 @@ Answers scan_search(const CodeQuery& ask, std::span<const std::int64_t> which, s
         which = all;
     }
     const auto n_bytes = (last - first) * ask.codes.n_bytes(), tiles = 1 + n_bytes / tile_bytes;
-    const auto n_workers = std::min<std::int64_t>(scan_workers(n_bytes, std::ssize(which), ask.n_threads), tiles);
     const auto kept = std::min(ask.k, last - first);
+    const bool many = 64 * kept > last - first;  // whose distances and order take longer than the scan
+    const auto workers = many ? ask.n_threads : scan_workers(n_bytes, std::ssize(which), ask.n_threads, ask.lookups.kernels);
+    const auto n_workers = std::clamp<std::int64_t>(workers, 1, tiles);
     const auto state = static_cast<std::int64_t>(ask.lookups.scan_size()) + 24 * kept + 256;
     const auto group = static_cast<std::size_t>(std::max<std::int64_t>(1, state_bytes / (state * n_workers)));
     for (std::size_t begun = 0; begun < which.size(); begun += group) {

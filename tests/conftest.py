@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 import warnings
+from html.parser import HTMLParser
 
 import pytest
 from hypothesis import settings
@@ -17,6 +18,42 @@ from hypothesis import settings
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("default", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+
+
+class Outline(HTMLParser):
+    """Tags, attributes and text of a page; fails where an end tag does not close the last open one."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.seen, self.words = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    def all(self, tag):
+        return [attrs for name, attrs in self.seen if name == tag]
+
+
+@pytest.fixture(scope="session")
+def outline_of():
+    """Gives the outline of a page's text."""
+    return Outline
 
 
 @pytest.fixture(scope="session")

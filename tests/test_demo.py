@@ -6,7 +6,6 @@ import re
 import struct
 import sys
 import zlib
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -18,8 +17,6 @@ from cghash.exceptions import FormatError, InvalidInputError, MissingDependencyE
 from cghash.lab import demo, demo_figures, demo_page
 from cghash.lab.demo_results import DemoResults
 from cghash.lab.pixels import png
-
-VOID = {"meta", "img", "br", "link", "input", "hr"}
 
 
 @pytest.fixture(scope="module")
@@ -36,34 +33,6 @@ def results(split):
 @pytest.fixture(scope="module")
 def page(results):
     return demo_page.page(results)
-
-
-class Outline(HTMLParser):
-    """Tags, attributes and text; fails where an end tag does not close the last open one."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.seen, self.text = [], [], []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-    def all(self, tag):
-        return [attrs for name, attrs in self.seen if name == tag]
 
 
 def test_split_gives_each_digit_its_share_on_both_sides():
@@ -138,8 +107,8 @@ def test_foreign_results_file_is_refused(tmp_path, content):
         DemoResults.load(tmp_path / "results.json")
 
 
-def test_page_is_well_formed_and_speaks(page):
-    outline = Outline(page)
+def test_page_is_well_formed_and_speaks(page, outline_of):
+    outline = outline_of(page)
     assert all(attrs["alt"] for attrs in outline.all("img"))
     assert all(attrs["scope"] in ("col", "row") for attrs in outline.all("th"))
     ids = [attrs["id"] for _, attrs in outline.seen if "id" in attrs]
@@ -148,17 +117,17 @@ def test_page_is_well_formed_and_speaks(page):
     assert set(named) <= set(ids)
 
 
-def test_page_refers_to_nothing_outside_itself(page):
+def test_page_refers_to_nothing_outside_itself(page, outline_of):
     assert re.findall(r"(?:https?:)?//[a-z]", re.sub(r"base64,[\w+/=]+", "", page)) == []
-    outline = Outline(page)
+    outline = outline_of(page)
     targets = [attrs.get(key, "") for _, attrs in outline.seen for key in ("src", "href") if key in attrs]
     assert all(target.startswith(("data:image/png;base64,", "#")) for target in targets)
     ids = {attrs.get("id") for _, attrs in outline.seen}
     assert {t[1:] for t in targets if t.startswith("#")} | set(re.findall(r"url\(#([^)]+)\)", page)) <= ids
 
 
-def test_page_shows_every_image_figure_and_row(page, results):
-    outline = Outline(page)
+def test_page_shows_every_image_figure_and_row(page, results, outline_of):
+    outline = outline_of(page)
     assert len(outline.all("img")) == 31 * len(results.examples) + len(results.masks)
     assert len(outline.all("figure")) == 6
     assert len(outline.all("tr")) == 1 + len(results.rows)

@@ -220,15 +220,22 @@ def test_an_interrupted_add_leaves_what_was_there(monkeypatch):
     assert index.reconstruct([10]).tolist() == [[255, 255]]
 
 
-def test_threads_may_change_and_all_answer_the_same():
+@pytest.mark.parametrize(("n", "n_bits", "n_queries"), [(100_000, 64, 40), (200_000, 1000, 1), (50_000, 64, 1)])
+@pytest.mark.parametrize("explicit", [False, True])
+def test_threads_may_change_and_all_answer_the_same(n, n_bits, n_queries, explicit):
+    """Work enough for three threads, one query of them too, and too little for two."""
     rng = np.random.default_rng(5)
-    index = WeightedHammingIndex(64, rng.random(64), n_jobs=1)
-    index.add(random_codes(rng, 100_000, 64))
-    queries = random_codes(rng, 4, 64)
+    index = WeightedHammingIndex(n_bits, rng.integers(1, 4, n_bits), n_jobs=1, prune=False)
+    index.add(rng.integers(0, 256, (n, n_bits // 8), dtype=np.uint8), rng.permutation(n) if explicit else None)
+    queries = rng.integers(0, 256, (n_queries, n_bits // 8), dtype=np.uint8)
     expected = index.search(queries, 20)
     index.n_jobs = 3
     assert index._threads == 3
     assert_same(index.search(queries, 20), expected)
+
+
+def test_threads_are_a_whole_number():
+    index = WeightedHammingIndex(8)
     with pytest.raises(InvalidInputError, match="n_jobs"):
         index.n_jobs = 0
 

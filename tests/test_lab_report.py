@@ -11,7 +11,6 @@ import math
 import re
 import statistics
 import xml.etree.ElementTree as ElementTree
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +32,6 @@ from cghash.lab.reporting.ranks import Rankings, rank_values
 from cghash.lab.reporting.tables import cells_csv, cost_table, quality_table, summary_csv
 from cghash.lab.reporting.words import cells_section, paper_and_here, ranks_section
 
-VOID = {"meta", "img", "br", "link", "input", "hr"}
 HOSTILE = '<script>alert("$x$")</script>'
 PICTURE = base64.b64encode(png(np.zeros((2, 2, 4), dtype=np.uint8))).decode()
 
@@ -65,31 +63,6 @@ def grid(qualities, **others):
         for method, quality in qualities.items()
         for bits, split in itertools.product((8, 16), (0, 1))
     ]
-
-
-class Outline(HTMLParser):
-    """Tags and attributes; fails where an end tag does not close the last open one."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.seen, self.words = [], [], []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
 
 
 # --- statistics
@@ -500,9 +473,9 @@ def test_quality_table_underlines_what_is_within_one_deviation_of_the_best():
     assert [(row.count('"best"'), row.count('"close"')) for row in rows[1:]] == [(3, 0), (0, 3), (0, 0)]
 
 
-def test_costs_are_of_one_item_and_say_where_bits_are_fewer():
+def test_costs_are_of_one_item_and_say_where_bits_are_fewer(outline_of):
     table = cost_table(Measured([cell("LDAHash", bits=60, n_bits=9, bytes=2, seconds_choice=4.25)]), "isolet", "seen")
-    text = "".join(Outline(table).words).split("\n")
+    text = "".join(outline_of(table).words).split("\n")
     assert "LDAHash9 of 6021.504.252.00100" in text  # 0.002 s for 1000 items: 2 µs
 
 
@@ -528,8 +501,8 @@ def report(tmp_path_factory):
     return write_report(whole(), tmp_path_factory.mktemp("report") / "new", 'A "title" & <more>')
 
 
-def test_page_is_well_formed_and_speaks(report):
-    outline = Outline(report.read_text())
+def test_page_is_well_formed_and_speaks(report, outline_of):
+    outline = outline_of(report.read_text())
     ids = [attrs["id"] for _, attrs in outline.seen if "id" in attrs]
     assert len(ids) == len(set(ids))
     named = {attrs["aria-labelledby"] for _, attrs in outline.seen if "aria-labelledby" in attrs}
@@ -538,10 +511,10 @@ def test_page_is_well_formed_and_speaks(report):
     assert 'A "title" & <more>' in "".join(outline.words)
 
 
-def test_page_refers_to_its_own_files_alone(report):
+def test_page_refers_to_its_own_files_alone(report, outline_of):
     page = report.read_text()
     assert re.findall(r"(?:https?:)?//[a-z]", re.sub(r"base64,[\w+/=]+", "", page)) == []
-    outline = Outline(page)
+    outline = outline_of(page)
     ids = {attrs.get("id") for _, attrs in outline.seen}
     targets = [attrs[key] for _, attrs in outline.seen for key in ("src", "href") if key in attrs]
     for target in targets:
@@ -555,8 +528,8 @@ def test_page_refers_to_its_own_files_alone(report):
     assert set(re.findall(r"url\(#([^)]+)\)", page)) <= ids
 
 
-def test_hostile_names_stay_text(report):
-    outline = Outline(report.read_text())
+def test_hostile_names_stay_text(report, outline_of):
+    outline = outline_of(report.read_text())
     assert not any(tag == "script" for tag, _ in outline.seen)
     assert any(HOSTILE in words for words in outline.words)
     assert all(re.fullmatch(r"[a-z0-9-]+\.(png|svg)", path.name) for path in (report.parent / "figures").iterdir())
@@ -595,8 +568,8 @@ def test_every_colour_of_the_page_has_a_light_and_a_dark_value(report):
     assert not any(look.colour in body for look in KNOWN.values())
 
 
-def test_sections_tell_of_failures_circumstances_and_examples(report):
-    text = "".join(Outline(report.read_text()).words)
+def test_sections_tell_of_failures_circumstances_and_examples(report, outline_of):
+    text = "".join(outline_of(report.read_text()).words)
     assert "MemoryError: <too much>" in text
     assert "2 failed" in text
     assert "commit: abc1234" in text
@@ -638,9 +611,9 @@ def test_no_headline_where_codes_stay_below_the_floats(tmp_path):
     assert "at least as well" not in write_report(results, tmp_path).read_text()
 
 
-def test_results_that_all_failed_make_a_page_too(tmp_path):
+def test_results_that_all_failed_make_a_page_too(tmp_path, outline_of):
     page = write_report([failed("LSH"), failed("LSH", split=1)], tmp_path).read_text()
-    assert "0 of 2 cells were measured; 2 failed" in "".join(Outline(page).words)
+    assert "0 of 2 cells were measured; 2 failed" in "".join(outline_of(page).words)
 
 
 def test_pictures_that_are_none_are_left_to_their_labels():

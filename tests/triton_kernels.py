@@ -5,11 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 import triton
+import triton.language as tl  # noqa: F401  # jit looks for it
 
 made = torch.zeros
 torch.zeros = lambda *shape, pin_memory=False, **how: made(*shape, **how)  # no GPU, nothing to pin for
 
-from cghash.device import kernels, launches  # noqa: E402
+from cghash.device import kernels, launches, scans  # noqa: E402
 from cghash.device.scans import Asked, DeviceWeights, Segment, TorchPasses  # noqa: E402
 from cghash.learning.device import recorded  # noqa: E402
 from cghash.learning.device.margins import Group  # noqa: E402
@@ -131,6 +132,15 @@ def check_search(n, n_words, n_queries, is_filtered):
     assert mine.shape[1] > 10
     np.testing.assert_array_equal(mine[:, np.lexsort(mine)], theirs[:, np.lexsort(theirs)])
     assert launches.TritonPasses().near(*how, mine.shape[1] // n_queries // 2) is None
+    limits[:] = -1  # nothing
+    assert all(len(values) == 0 for values in launches.TritonPasses().near(*how, 2**20))
+    limits[:] = scans.FAR  # all that is allowed
+    all_of_it = launches.TritonPasses().near(*how, 2**20)
+    assert len(all_of_it[0]) == len(TorchPasses().near(*how, 2**20)[0]) > 0
+    if n_queries > 3:
+        kept, launches._MOST_HITS = launches._MOST_HITS, 8
+        assert launches.TritonPasses().near(*how, 2**20) is None
+        launches._MOST_HITS = kept
 
 
 for case in ((1, 1, 1, 1), (7, 1, 3, 14), (133, 17, 2, 400), (40, 1025, 2, 80), (9, 2500, 3, 9), (30, 64, 1, 2400)):
@@ -139,6 +149,29 @@ for case in ((1, 1, 1), (133, 4, 400), (30, 16, 2400)):
     check_gains_and_cuts(*case)
 for planes in range(4):
     check_loss(planes)
+
+
+def check_minima(n_words, n_queries, group, is_filtered):
+    """The least distance in each group, and the k-th least of these as a limit of one query."""
+    rng = np.random.default_rng(group)
+    words = torch.from_numpy(rng.integers(-(2**31), 2**31, (n_words, 2048)).astype(np.int32))
+    queries = torch.from_numpy(rng.integers(-(2**31), 2**31, (n_queries, n_words)).astype(np.int32))
+    weights = DeviceWeights(rng.integers(0, 10**6, 32 * n_words), queries.device)
+    allowed = torch.from_numpy(rng.random(2048) < 0.01) if is_filtered else None
+    mine, theirs = (
+        passes.minima(words, queries, weights, allowed, group) for passes in (launches.TritonPasses(), TorchPasses())
+    )
+    np.testing.assert_array_equal(mine, theirs)
+    n, scale = mine.shape[1], weights.for_one.scale
+    for k in (1, n):
+        limit, most = torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
+        kernels.limit_of[(1,)](mine[0], n, k, scale, limit, most, SIZE=1 << max(n - 1, 1).bit_length())
+        expected = int(np.sort(mine[0])[k - 1])
+        assert (int(limit), int(most)) == (expected, expected // scale if expected < scans.FAR else -1)
+
+
+for case in ((2, 3, 1024, False), (3, 1, 32, True), (1, 2, 32, False)):
+    check_minima(*case)
 for case in ((1500, 2, 1, False), (1500, 3, 2, True), (1080, 2, 5, False), (1090, 1, 150, True), (1060, 5, 70, False)):
     check_search(*case)
 print("all kernels agree")

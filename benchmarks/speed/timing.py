@@ -18,7 +18,7 @@ def seconds_of(work: Work) -> float:
     return time.perf_counter() - began
 
 
-def in_turns(works: dict[str, Work], cap: float, most: int = 15, least: int = 3) -> dict[str, float]:
+def in_turns(works: dict[str, Work], cap: float, most: int = 60, least: int = 3) -> dict[str, float]:
     """Median seconds of each over rounds, after a warm-up; each takes part until its own seconds reach `cap`.
 
     `least` rounds count in any case, but only one of a work whose warm-up alone took longer than the cap.

@@ -44,16 +44,22 @@ std::vector<int> groups_of(const std::vector<std::uint8_t>& code) {
     return values;
 }
 
-bool scan_is_right(int n_bytes, int n_blocks, int n_queries) {
+// `heavy`: entries of 0 and 127 alone, two of which make 254, just within a byte.
+bool scan_is_right(int n_bytes, int n_blocks, int n_queries, bool heavy = false) {
     const auto blocks = noise(64 * static_cast<std::size_t>(n_bytes) * n_blocks);
     const std::size_t size = static_cast<std::size_t>(all_lookups(n_bytes)) * table_size;
     std::vector<std::vector<std::uint8_t>> tables;
     std::vector<ScanQuery> queries;
     const int most = n_bytes <= 16 ? 400 / n_bytes : 40;
-    for (int q = 0; q < n_queries; ++q) tables.push_back(noise(size, most));
+    for (int q = 0; q < n_queries; ++q) {
+        tables.push_back(noise(size, heavy ? 12 : most));
+        if (heavy)
+            for (auto& entry : tables.back()) entry = entry ? 0 : 127;
+    }
     for (int q = 0; q < n_queries; ++q)
-        queries.push_back({tables[q].data(), static_cast<std::uint16_t>(n_bytes <= 16 ? 150 + q : 15 * n_bytes + 10 * q),
-                           most <= 128 && q % 3 != 1});
+        queries.push_back({tables[q].data(),
+                           static_cast<std::uint16_t>(heavy ? 253 + q % 2 : n_bytes <= 16 ? 150 + q : 15 * n_bytes + 10 * q),
+                           heavy || (most <= 128 && q % 3 != 1)});
     std::vector<Lanes> found(n_queries), expected(n_queries);
     scan({blocks.data(), 5, n_blocks}, n_bytes, queries.data(), n_queries, collect, &found);
     for (int q = 0; q < n_queries; ++q)
@@ -117,6 +123,7 @@ int main() {
     };
     for (int n_bytes = 1; n_bytes <= 128; ++n_bytes) {
         for (int n_queries : {1, 3}) check(scan_is_right(n_bytes, 7, n_queries), "scan", n_bytes);
+        if (n_bytes > 4 && n_bytes <= 16) check(scan_is_right(n_bytes, 7, 3, true), "scan of light tables", n_bytes);
         for (int round = 0; round < 4; ++round) check(bucket_is_right(n_bytes % 15), "scan_bucket", n_bytes % 15);
         check(match_is_right(n_bytes % 9), "match", n_bytes % 9);
     }

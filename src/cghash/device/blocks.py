@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from threading import Lock
 from typing import Any
 
@@ -212,10 +213,12 @@ class DeviceBlocks:
     def _changed(self) -> None:
         self.version, self._samples = object(), {}
 
-    def _searches(self, queries: Codes, weights: Ints, ids: Ints | None, allowed: Codes | None) -> list[Search]:
+    def _searches(self, queries: Codes, weights: Ints, ids: Ints | None, allowed: Codes | None) -> Iterator[Search]:
+        """One batch after the other: what each has on the device is given back before the next."""
         words, own = self._words_of(queries), self._weights_of(weights)
         marks = None if allowed is None else self._marks_of(allowed)
-        return [Search(self, words[rows].contiguous(), own, ids, marks) for rows in batches(len(queries))]
+        for rows in batches(len(queries)):
+            yield Search(self, words[rows].contiguous(), own, ids, marks)
 
     def _some(self, positions: Ints) -> DeviceBlocks:
         """Blocks of the codes at some positions."""

@@ -207,7 +207,8 @@ def collect_many(
     A tile is a hit's if one query of it may be near: a bound tells which, and their exact distances decide.
     """
     stride = stride.to(tl.int64)  # times a word it may pass 2³¹
-    n = tl.minimum(tl.load(n_hits), most_hits).to(tl.int32)
+    n = tl.load(n_hits)
+    n = tl.where(n <= most_hits, n, 0).to(tl.int32)  # of too many hits, some are not there
     for i in range(tl.program_id(0), n, tl.num_programs(0)):
         at, flags = tl.load(hits + i), tl.load(tiles + i)
         for tile in range(n_tiles):

@@ -83,7 +83,7 @@ class TritonPasses:
         n_hits, count = counts.tolist()
         if n_hits > _MOST_HITS or count > room:
             return None
-        return found[0, :count], order[found[1, :count]], found[2, :count]
+        return found[0, :count], order[found[1, :count]], found[2, :count].clone()  # without the rest of `found`
 
     def shortlist(
         self, blocks: DeviceBlocks, query: Tensor, k: int, weights: DeviceWeights, allowed: Tensor | None

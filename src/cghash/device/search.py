@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
-ROOM = 1 << 20  # positions that a pass may keep for each query that is looked for alone, or for all of a batch
+ROOM = 1 << 20  # positions that a pass may keep for a query that is looked for alone; eight times as many of a batch
 BATCH = 1024  # queries at once: a query and a distance, below 2⁵³, share 63 bits
 LEAST_STEP = 1024  # codes
 _GROWTH = 16  # times as many codes in the next range
@@ -171,16 +171,16 @@ class Search:
         A range in which too many pass is halved until there is room for all of it. `limits` may be lowered meanwhile.
         """
         room = max(ROOM if is_few(len(self.given)) else 8 * ROOM, LEAST_STEP * len(self.given))
-        segments, step = self.blocks.segments, self._first_step(are_known, room)
+        segments, step, growth = self.blocks.segments, self._first_step(are_known, room), _GROWTH
         for segment in segments:
             first = 0
             while first < segment.n:
                 end = min(segment.n, first + -(-step // LEAST_STEP) * LEAST_STEP)
                 piece = self._piece(segment, first, end, limits, room)
                 if piece is None:
-                    step = (end - first) // 2
+                    step, growth = (end - first) // 2, 2
                     continue
-                first, step = end, max(step, _GROWTH * (end - first))
+                first, step = end, max(step, growth * (end - first))
                 yield piece, segment is segments[-1] and first == segment.n
 
     def _first_step(self, are_known: bool, room: int) -> int:

@@ -10,11 +10,11 @@ class ReadWriteLock:
     """`with lock.reading:` shares, `with lock.writing:` excludes; new readers wait behind a writer that waits."""
 
     def __init__(self) -> None:
-        self._state = Lock()  # of the numbers below; held for moments only
-        self._changed = Condition(self._state)
+        self._gate = Lock()  # a writer holds it, a reader passes through
+        self._state = Lock()  # of the two below
         self._readers = 0
-        self._writers = 0  # that wait or write
-        self._is_writing = False
+        self._is_awaited = False  # that there are no more readers
+        self._idle = Condition(self._state)
         self.reading = _Reading(self)
         self.writing = _Writing(self)
 
@@ -25,17 +25,15 @@ class _Reading:
 
     def __enter__(self) -> None:
         lock = self._lock
-        with lock._state:
-            while lock._writers:
-                lock._changed.wait()
+        with lock._gate, lock._state:
             lock._readers += 1
 
     def __exit__(self, *error: Any) -> None:
         lock = self._lock
         with lock._state:
             lock._readers -= 1
-            if lock._writers and not lock._readers:
-                lock._changed.notify_all()
+            if lock._is_awaited and not lock._readers:
+                lock._idle.notify()
 
 
 class _Writing:
@@ -44,20 +42,16 @@ class _Writing:
 
     def __enter__(self) -> None:
         lock = self._lock
-        with lock._state:
-            lock._writers += 1
-            try:
-                while lock._readers or lock._is_writing:
-                    lock._changed.wait()
-            except BaseException:  # Ctrl-C while waiting
-                lock._writers -= 1
-                lock._changed.notify_all()
-                raise
-            lock._is_writing = True
+        lock._gate.acquire()
+        try:
+            with lock._state:
+                lock._is_awaited = True
+                while lock._readers:
+                    lock._idle.wait()
+                lock._is_awaited = False
+        except BaseException:  # Ctrl-C while waiting
+            lock._gate.release()
+            raise
 
     def __exit__(self, *error: Any) -> None:
-        lock = self._lock
-        with lock._state:
-            lock._writers -= 1
-            lock._is_writing = False
-            lock._changed.notify_all()
+        self._lock._gate.release()

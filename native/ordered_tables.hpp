@@ -1,0 +1,40 @@
+// Tables with the keys of each in order of their distance from a query's.
+//
+// d(q, x) is a function of q XOR x, so the order of keys, as XOR masks, is the same for every query.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "lookups.hpp"
+#include "prune_tables.hpp"
+
+namespace cghash {
+
+struct MaskOrder {
+    std::vector<std::int64_t> weights;  // ascending
+    std::vector<std::uint16_t> masks;
+    std::vector<std::uint16_t> ranks;   // by mask; 65535 and more stands for all that are not in order
+    bool whole = false;                 // whether all masks are in order
+
+    MaskOrder(const PruneTable& table, const Lookups& lookups, std::int64_t length);
+    std::int64_t size() const { return static_cast<std::int64_t>(weights.size()); }
+    bool before(std::uint32_t mask, std::int64_t step) const { return ranks[mask] < step; }
+};
+
+// Nanoseconds, roughly; only their ratios matter, and only for the choice.
+struct PruneCosts {
+    double step, bucket, block, found;  // of pruning: a key, one with codes, 64 codes, a code that is near enough
+    double scan_read, scan_compute;     // of scanning a block: once for all queries, and for each
+};
+
+// What queries run on: tables, and the order of their keys under some weights.
+struct OrderedTables {
+    OrderedTables(const PruneTables& tables, const Lookups& lookups);
+
+    const PruneTables& tables;
+    const Lookups& lookups;
+    const PruneCosts costs;
+    std::vector<MaskOrder> orders;
+};
+
+}  // namespace cghash
