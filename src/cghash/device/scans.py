@@ -236,7 +236,7 @@ def is_set(marks: Tensor, positions: Tensor) -> Tensor:
 
 def _weight_of(differing: Tensor, table: Tensor) -> Tensor:
     torch = import_torch()
-    octets = differing.flatten().view(torch.uint8).view(len(differing), -1).long()  # (m, 4W)
+    octets = differing.flatten().view(torch.uint8).view(-1, len(table)).long()  # (m, 4W)
     return table[torch.arange(len(table)), octets].sum(dim=1)
 
 
