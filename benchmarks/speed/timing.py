@@ -11,6 +11,8 @@ import numpy as np
 
 Work = Callable[[], object]
 
+_SETTLE = 0.02  # seconds before each run: OpenMP's threads spin for milliseconds when their work is done
+
 
 def seconds_of(work: Work) -> float:
     began = time.perf_counter()
@@ -28,6 +30,7 @@ def in_turns(works: dict[str, Work], cap: float, most: int = 60, least: int = 3)
     for _ in range(most):
         for name, work in works.items():
             if len(taken[name]) < due[name] or sum(taken[name]) < cap:
+                time.sleep(_SETTLE)
                 taken[name].append(seconds_of(work))
     return {name: statistics.median(times) for name, times in taken.items()}
 
