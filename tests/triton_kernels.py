@@ -118,12 +118,18 @@ def check_loss(n_planes):
     np.testing.assert_allclose(recorded.distances(way.planes, n_planes, way.x).numpy(), D, atol=1e-12)
 
 
-def check_search(n, n_words, n_queries, is_filtered):
-    """What is within limits, in any order; and None where there is no room for it."""
-    rng = np.random.default_rng(n + n_queries)
+def some_codes(rng, n_words, n_queries):
+    """Codes (W, 2048), queries (q, W) and weights."""
     words = torch.from_numpy(rng.integers(-(2**31), 2**31, (n_words, 2048)).astype(np.int32))
     queries = torch.from_numpy(rng.integers(-(2**31), 2**31, (n_queries, n_words)).astype(np.int32))
     weights = DeviceWeights(rng.integers(0, 10**6, 32 * n_words), queries.device)
+    return words, queries, weights
+
+
+def check_search(n, n_words, n_queries, is_filtered):
+    """What is within limits, in any order; and None where there is no room for it."""
+    rng = np.random.default_rng(n + n_queries)
+    words, queries, weights = some_codes(rng, n_words, n_queries)
     limits = torch.from_numpy(rng.integers(0, weights.weights.sum() // 2, n_queries))
     limits[0] = int(weights.weights.sum()) // 2  # half of the codes
     allowed = torch.from_numpy(rng.integers(0, 256, 512, dtype=np.uint8)) if is_filtered else None
@@ -154,9 +160,7 @@ for planes in range(4):
 def check_minima(n_words, n_queries, group, is_filtered):
     """The least distance in each group, and the k-th least of these as a limit of one query."""
     rng = np.random.default_rng(group)
-    words = torch.from_numpy(rng.integers(-(2**31), 2**31, (n_words, 2048)).astype(np.int32))
-    queries = torch.from_numpy(rng.integers(-(2**31), 2**31, (n_queries, n_words)).astype(np.int32))
-    weights = DeviceWeights(rng.integers(0, 10**6, 32 * n_words), queries.device)
+    words, queries, weights = some_codes(rng, n_words, n_queries)
     allowed = torch.from_numpy(rng.random(2048) < 0.01) if is_filtered else None
     mine, theirs = (
         passes.minima(words, queries, weights, allowed, group) for passes in (launches.TritonPasses(), TorchPasses())
