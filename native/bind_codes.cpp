@@ -91,6 +91,7 @@ nb::dict prepared(const CodeIndex& self) {
     const auto* tables = self.tables();
     if (!tables) return arrays;
     arrays["size"] = give(std::vector<std::int64_t>{tables->n_codes, tables->n_distinct});
+    arrays["bits"] = give(std::vector<std::uint16_t>(tables->bits.from()));
     arrays["rows"] = lent(tables->rows);
     if (!self.changed().empty()) arrays["changed"] = give(std::vector<std::int64_t>(self.changed()));
     arrays["firsts"] = lent(tables->firsts);
@@ -110,6 +111,8 @@ std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays, int n_bytes) {
     if (size.size() != 2) throw std::invalid_argument("size must be two numbers");
     tables->n_codes = size.data()[0];
     tables->n_distinct = size.data()[1];
+    const auto bits = nb::cast<In<std::uint16_t, 1>>(arrays["bits"]);
+    tables->bits = BitOrder({bits.data(), bits.data() + bits.size()});
     tables->rows = shared<std::uint32_t>(arrays["rows"]);
     tables->firsts = shared<std::uint32_t>(arrays["firsts"]);
     for (int t = 0; t < 4 && arrays.contains(("key" + std::to_string(t)).c_str()); ++t) {
@@ -117,11 +120,12 @@ std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays, int n_bytes) {
         PruneTable table;
         const auto key = nb::cast<In<std::uint8_t, 1>>(arrays[("key" + number).c_str()]);
         table.key.assign(key.data(), key.data() + key.size());
-        for (int j = 0; j < n_bytes; ++j)
-            if (std::find(table.key.begin(), table.key.end(), j) == table.key.end())
-                table.rest.push_back(static_cast<std::uint8_t>(j));
         table.starts = shared<std::uint32_t>(arrays[("starts" + number).c_str()]);
         table.blocks = shared<std::uint8_t>(arrays[("blocks" + number).c_str()]);
+        // one less than a power of two are as many keys; anything else is refused later
+        table.key_bits = std::clamp<int>(std::bit_width(table.starts.size()) - 1, 0, std::min<int>(8 * std::ssize(table.key), 24));
+        table.n_codes = tables->n_distinct;
+        table.set_rest(n_bytes);
         tables->tables.push_back(std::move(table));
     }
     return tables;
@@ -218,13 +222,13 @@ void bind_codes(nb::module_& m) {
         .def(
             "prepare",
             [](CodeIndex& self, Ints weights, std::optional<Ints> ids, std::optional<In<std::uint8_t, 1>> allowed,
-               double most_bytes, bool always, int n_threads) {
+               double most_bytes, bool always, int n_threads, const std::vector<int>& key_bits) {
                 const auto request = request_of(self, std::nullopt, weights, ids, allowed, 0, n_threads);
                 nb::gil_scoped_release unlocked;
-                return self.prepare(request, most_bytes, always);
+                return self.prepare(request, {most_bytes, key_bits}, always);
             },
             nb::arg("weights"), nb::arg("ids").none(), nb::arg("allowed").none(), nb::arg("most_bytes"),
-            nb::arg("always"), nb::arg("n_threads"))
+            nb::arg("always"), nb::arg("n_threads"), nb::arg("key_bits") = std::vector<int>{})
         .def("forget", &CodeIndex::forget)
         .def("prepared", prepared)
         .def(

@@ -60,10 +60,10 @@ void CodeIndex::adopt(std::unique_ptr<PruneTables> tables, std::span<const std::
     if (!changed.empty()) mark(changed);
 }
 
-bool CodeIndex::prepare(const Request& request, double most_bytes, bool always) {
+bool CodeIndex::prepare(const Request& request, const TableLimits& limits, bool always) {
     forget();
     const Lookups lookups(request.weights, codes_.n_bytes(), kernels());
-    tables_ = build_tables(codes_, lookups, request.ids, request.allowed, most_bytes, request.n_threads);
+    tables_ = build_tables(codes_, lookups, samples(request, lookups), request.ids, request.allowed, limits, request.n_threads);
     if (!tables_) return false;
     const auto found = weighted(request);
     // tables take memory: they must save a good deal
@@ -72,6 +72,21 @@ bool CodeIndex::prepare(const Request& request, double most_bytes, bool always) 
     if (always || pays(1) || pays(100)) return true;
     forget();
     return false;
+}
+
+std::vector<Sample> CodeIndex::samples(const Request& request, const Lookups& lookups) const {
+    constexpr std::int64_t most = 16, k = 100;  // queries that are no codes have their nearest farther off than codes do
+    const auto n = codes_.n_codes(), n_samples = std::min(n, most);
+    std::vector<std::uint8_t> queries(n_samples * codes_.n_bytes());
+    for (std::int64_t i = 0; i < n_samples; ++i)
+        codes_.read((2 * i + 1) * n / (2 * n_samples), queries.data() + i * codes_.n_bytes());
+    const CodeQuery ask{codes_, lookups, queries, k, nullptr, request.allowed, request.n_threads};
+    const auto answers = scan_search(ask, {}, std::vector<std::int64_t>(n_samples, Reservoir::unlimited), 0, n);
+    std::vector<Sample> found;
+    for (std::int64_t i = 0; i < n_samples; ++i)
+        if (!answers[i].empty())
+            found.push_back({{ask.query(i), ask.query(i) + codes_.n_bytes()}, answers[i].back().distance});
+    return found;
 }
 
 std::shared_ptr<const CodeIndex::Weighted> CodeIndex::weighted(const Request& request) const {

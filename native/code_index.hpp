@@ -37,9 +37,8 @@ class CodeIndex {
     }
     void put(std::span<const std::int64_t> positions, std::span<const std::uint8_t> codes);
 
-    // Build tables of at most so many bytes; false where they do not pay, and are dropped again. `always` keeps and
-    // uses them even then.
-    bool prepare(const Request&, double most_bytes, bool always);
+    // Build tables; false where they do not pay, and are dropped again. `always` keeps and uses them even then.
+    bool prepare(const Request&, const TableLimits&, bool always);
     void adopt(std::unique_ptr<PruneTables> tables, std::span<const std::int64_t> changed);
     void forget();
 
@@ -58,6 +57,8 @@ class CodeIndex {
         std::unique_ptr<Pruner> pruner;  // null without tables
     };
     std::shared_ptr<const Weighted> weighted(const Request&) const;
+    // Some codes as queries, with how far their nearest are.
+    std::vector<Sample> samples(const Request&, const Lookups&) const;
     void mark(std::span<const std::int64_t> positions);
     Answers answer(const Request&, std::int64_t k, std::int64_t limit) const;
     double budget_of(const Weighted&, std::int64_t k, std::int64_t n_queries, int n_threads) const;

@@ -49,6 +49,12 @@ Lookups::Lookups(std::span<const std::int64_t> weights, int n_bytes_, const Kern
     }
 }
 
+Lookups Lookups::permuted(const BitOrder& order) const {
+    std::vector<std::int64_t> weights;
+    for (const auto bit : order.from()) weights.push_back(bit_weight(bit));
+    return Lookups(weights, n_bytes, kernels);
+}
+
 std::vector<Lookups::Group> Lookups::groups_of(int n_bytes, int lookup_bits) {
     std::vector<Group> groups;
     if (lookup_bits == 4) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "bit_order.hpp"
 #include "kernel_table.hpp"
 
 namespace cghash {
@@ -19,6 +20,9 @@ class Lookups {
     const int n_bytes;
 
     std::int64_t byte_weight(int byte, std::uint8_t differing) const { return bytes_[256 * byte + differing]; }
+    std::int64_t bit_weight(int bit) const { return byte_weight(bit / 8, static_cast<std::uint8_t>(1 << bit % 8)); }
+    // The same for codes whose bits are in another order.
+    Lookups permuted(const BitOrder&) const;
     // Distance of a query from a lane of a block that stores all bytes.
     std::int64_t distance(const std::uint8_t* query, const std::uint8_t* block, int lane) const {
         std::int64_t sum = 0;

@@ -12,13 +12,16 @@ namespace cghash {
 
 struct MaskOrder {
     std::vector<std::int64_t> weights;  // ascending
-    std::vector<std::uint16_t> masks;
-    std::vector<std::uint16_t> ranks;   // by mask; 65535 and more stands for all that are not in order
+    std::vector<std::uint32_t> masks;   // those of one weight ascending too
     bool whole = false;                 // whether all masks are in order
 
     MaskOrder(const PruneTable& table, const Lookups& lookups, std::int64_t length);
     std::int64_t size() const { return static_cast<std::int64_t>(weights.size()); }
-    bool before(std::uint32_t mask, std::int64_t step) const { return ranks[mask] < step; }
+    // Whether a mask of some weight comes before a step.
+    bool before(std::int64_t weight, std::uint32_t mask, std::int64_t step) const {
+        if (step == 0 || weight > weights[step - 1]) return false;
+        return weight < weights[step - 1] || mask <= masks[step - 1];
+    }
 };
 
 // Nanoseconds, roughly; only their ratios matter, and only for the choice.
@@ -27,12 +30,15 @@ struct PruneCosts {
     double scan_read, scan_compute;     // of scanning a block: once for all queries, and for each
 };
 
+// For tables of so many bytes.
+PruneCosts costs_of(const Lookups& lookups, std::int64_t n_bytes);
+
 // What queries run on: tables, and the order of their keys under some weights.
 struct OrderedTables {
     OrderedTables(const PruneTables& tables, const Lookups& lookups);
 
     const PruneTables& tables;
-    const Lookups& lookups;
+    const Lookups lookups;              // of codes with their bits in the tables' order
     const PruneCosts costs;
     std::vector<MaskOrder> orders;
 };

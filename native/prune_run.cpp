@@ -24,10 +24,13 @@ class Run {
    public:
     Run(const OrderedTables& on, const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale,
         Reservoir& nearest)
-        : on_(on), lookups_(on.lookups), ask_(ask), query_(query), stale_(stale), nearest_(nearest),
+        : on_(on), lookups_(on.lookups), ask_(ask), stale_(stale), nearest_(nearest),
           shortlist_(ask.k), eager_(ask.allowed || stale), last_(on.tables.tables.size()) {
         const auto& tables = on.tables.tables;
-        for (std::size_t t = 0; t < tables.size(); ++t) keys_[t] = tables[t].key_of(query);
+        on.tables.bits.apply(query, query_);
+        for (std::size_t t = 0; t < tables.size(); ++t) keys_[t] = tables[t].key_of(query_);
+        for (std::size_t t = 0; t < tables.size(); ++t)
+            for (std::int64_t step = 0; step < window; ++step) ask_for_start(t, step);
         std::memset(nibbles_, 0, lookups_.bucket_size());
         follow();
     }
@@ -72,6 +75,8 @@ class Run {
     }
 
    private:
+    static constexpr std::int64_t window = 16;  // keys that are planned at once
+
     void visit_half(double budget, double& spent) {
         if (visit_all(budget, spent)) shared_->finished = true;
         else shared_->abandoned = true;
@@ -125,7 +130,7 @@ class Run {
 
     Plan planned(std::size_t t) const {
         // the first keys hold the most codes and are weighed one by one; later ones are much alike
-        constexpr std::int64_t few = 32, window = 16;
+        constexpr std::int64_t few = 32;
         const auto& order = on_.orders[t];
         const auto& table = on_.tables.tables[t];
         const auto begin = at_[t], n = order.size();
@@ -134,6 +139,7 @@ class Run {
         const double most = static_cast<double>(limit() - bound_) + 1;  // to raise it further is of no use
         double cost = 0;
         for (auto step = begin; step < n; ++step) {
+            ask_for_start(t, step + window);
             cost += cost_of(table, keys_[t] ^ order.masks[step]);
             const bool last = step + 1 == n;
             const double gain = last && order.whole ? most : static_cast<double>(weight_at(t, step + 1) - weight);
@@ -144,22 +150,26 @@ class Run {
         return best;
     }
 
+    // Have it ready where the codes of a key begin.
+    void ask_for_start(std::size_t t, std::int64_t step) const {
+        if (step < on_.orders[t].size()) prefetch(&on_.tables.tables[t].starts[keys_[t] ^ on_.orders[t].masks[step]]);
+    }
+
     double cost_of(const PruneTable& table, std::uint32_t key) const {
         const auto& costs = on_.costs;
-        const std::int64_t first = table.starts[key], last = table.starts[key + 1];
-        if (first == last) return costs.step;
-        return costs.step + costs.bucket + costs.block * static_cast<double>((last - 1) / 64 - first / 64 + 1);
+        const auto bucket = table.bucket(key);
+        return costs.step + (bucket.empty() ? 0 : costs.bucket + costs.block * static_cast<double>(bucket.n_blocks()));
     }
 
     void look_ahead(const PruneTable& table, const MaskOrder& order) const {
         constexpr std::int64_t ahead = 3, blocks = 6;
         if (at_[table_] + ahead >= order.size()) return;
         const auto key = keys_[table_] ^ order.masks[at_[table_] + ahead];
-        const std::int64_t first = table.starts[key], last = table.starts[key + 1];
-        if (first == last) return;
+        const auto bucket = table.bucket(key);
+        if (bucket.empty()) return;
         const auto size = 64 * static_cast<std::int64_t>(table.rest.size());
-        const std::uint8_t* p = table.blocks.values.data() + first / 64 * size;
-        const std::uint8_t* end = table.blocks.values.data() + std::min((last + 63) / 64, first / 64 + blocks) * size;
+        const std::uint8_t* p = table.blocks.values.data() + bucket.first / 64 * size;
+        const std::uint8_t* end = p + std::min(bucket.n_blocks(), blocks) * size;
         for (; p < end; p += 64) prefetch(p);
     }
 
@@ -168,14 +178,15 @@ class Run {
         const auto& table = on_.tables.tables[table_];
         const auto& order = on_.orders[table_];
         look_ahead(table, order);
-        key_ = keys_[table_] ^ order.masks[at_[table_]];
+        const auto mask = order.masks[at_[table_]];
+        key_ = keys_[table_] ^ mask;
         spent += cost_of(table, key_);
-        const std::int64_t first = table.starts[key_], last = table.starts[key_ + 1];
-        if (first == last) return;
-        key_weight_ = order.weights[at_[table_]];
+        const auto bucket = table.bucket(key_);
+        if (bucket.empty()) return;
+        key_weight_ = table.stored_apart(mask, order.weights[at_[table_]], lookups_);
         set_start();
         const BucketQuery query{nibbles_, table.rest.data(), static_cast<int>(table.rest.size()), &start_, &limit_};
-        lookups_.kernels.scan_bucket({table.blocks.values.data(), first, last}, query, survivors, this);
+        lookups_.kernels.scan_bucket({table.blocks.values.data(), bucket.first, bucket.last}, query, survivors, this);
         spent += on_.costs.found * static_cast<double>(n_found_);
         n_found_ = 0;
     }
@@ -198,11 +209,15 @@ class Run {
         std::uint8_t code[128];
         table.read(key_, place, code);
         for (auto t = first_; t < last_; ++t)  // shown by another table before?
-            if (t != table_ && on_.orders[t].before(keys_[t] ^ tables[t].key_of(code), at_[t])) return;
+            if (t != table_ && has_shown(t, keys_[t] ^ tables[t].key_of(code))) return;
         ++n_found_;
         if (eager_ ? take(table_ ? on_.tables.place_of(code, lookups_.kernels) : place, distance)
                    : shortlist_.add({distance, key_, static_cast<std::uint32_t>(place), table_}))
             follow();
+    }
+
+    bool has_shown(std::size_t t, std::uint32_t mask) const {
+        return on_.orders[t].before(on_.tables.tables[t].key_weight(mask, lookups_), mask, at_[t]);
     }
 
     // Offer the rows at a place; true when the limit has fallen.
@@ -260,7 +275,8 @@ class Run {
     const OrderedTables& on_;
     const Lookups& lookups_;
     const CodeQuery& ask_;
-    const std::uint8_t *query_, *stale_;
+    const std::uint8_t* stale_;
+    std::uint8_t query_[128];           // its bits in the tables' order
     Reservoir& nearest_;
     Shortlist shortlist_;
     bool eager_;                        // take the rows of a code at once: not each has one that counts

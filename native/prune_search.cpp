@@ -16,7 +16,7 @@ Pruner::Pruner(const PruneTables& tables, const Lookups& lookups, const CodeBloc
 
 std::int64_t Pruner::memory() const {
     std::size_t bytes = 0;
-    for (const auto& order : on_.orders) bytes += 10 * order.weights.capacity() + 2 * order.ranks.capacity();
+    for (const auto& order : on_.orders) bytes += 12 * order.weights.capacity();
     return static_cast<std::int64_t>(bytes);
 }
 
@@ -48,7 +48,7 @@ double Pruner::budget(std::int64_t k, std::int64_t n_queries, int n_threads, dou
         }
     }
     // queries may be harder than the samples: give more than these took, and mind what becomes of it (worth_a_try)
-    return std::max(1.2 * best, std::min(0.5 * scan, 8 * best));
+    return best > 0 ? std::max(1.2 * best, 0.5 * scan) : 0;
 }
 
 bool Pruner::worth_a_try(std::int64_t n_queries) const {

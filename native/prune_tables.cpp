@@ -1,18 +1,18 @@
 #include "prune_tables.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
+#include <string_view>
 
 #include "parallel.hpp"
 #include "prefetch.hpp"
 
 namespace cghash {
 namespace {
-
-constexpr int most_tables = 4;
 
 // The distinct codes in the order of the first table, and the rows of each.
 struct Distinct {
@@ -73,9 +73,9 @@ class Sorter {
 // Numbers 0 … n − 1 by key, and where each key begins.
 template <class KeyOf>
 std::vector<std::uint32_t> by_key(std::size_t n, std::uint32_t n_keys, KeyOf key_of, Made<std::uint32_t>& starts) {
-    std::vector<std::uint16_t> keys(n);
+    std::vector<std::uint32_t> keys(n);
     starts.assign(n_keys + 1, 0);
-    for (std::size_t i = 0; i < n; ++i) ++starts[(keys[i] = static_cast<std::uint16_t>(key_of(i))) + 1];
+    for (std::size_t i = 0; i < n; ++i) ++starts[(keys[i] = key_of(i)) + 1];
     std::partial_sum(starts.begin(), starts.end(), starts.begin());
     auto next = starts;
     std::vector<std::uint32_t> order(n);
@@ -115,48 +115,40 @@ Distinct distinct_of(const Made<std::uint8_t>& codes, int n_bytes, const PruneTa
     return all;
 }
 
-// Bytes by how much distance they tell, the most first: a bit counts its weight times the share of its rarer value.
-std::vector<int> by_strength(const Made<std::uint8_t>& codes, const Lookups& lookups) {
-    const int n_bytes = lookups.n_bytes;
-    const auto n = codes.size() / n_bytes, step = std::max<std::size_t>(1, n / 4096);
-    std::vector<std::int64_t> ones(8 * n_bytes);
-    std::int64_t looked = 0;
-    for (std::size_t i = 0; i < n; i += step, ++looked)
-        for (int bit = 0; bit < 8 * n_bytes; ++bit) ones[bit] += codes[i * n_bytes + bit / 8] >> (bit % 8) & 1;
-    std::vector<double> strength(n_bytes);
-    for (int bit = 0; bit < 8 * n_bytes; ++bit)
-        strength[bit / 8] += static_cast<double>(lookups.byte_weight(bit / 8, static_cast<std::uint8_t>(1 << bit % 8))) *
-                             static_cast<double>(std::min(ones[bit], looked - ones[bit]));
-    std::vector<int> order(n_bytes);
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strength[a] > strength[b]; });
-    return order;
-}
-
-// The strongest byte goes with the weakest that is taken, and so on.
-std::vector<PruneTable> dealt(std::vector<int> bytes, int n_tables, int n_bytes) {
-    bytes.resize(std::min<std::size_t>(bytes.size(), 2 * n_tables));
-    std::vector<PruneTable> tables(n_tables);
-    for (int t = 0; t < n_tables; ++t) {
-        auto& table = tables[t];
-        table.key.push_back(static_cast<std::uint8_t>(bytes[t]));
-        const auto partner = 2 * n_tables - 1 - t;
-        if (partner < static_cast<int>(bytes.size())) table.key.push_back(static_cast<std::uint8_t>(bytes[partner]));
-        for (int j = 0; j < n_bytes; ++j)
-            if (std::find(table.key.begin(), table.key.end(), j) == table.key.end())
-                table.rest.push_back(static_cast<std::uint8_t>(j));
-    }
-    return tables;
-}
-
-// Memory of tables over so many codes, and what a search adds to them: ranks and order of the keys.
-double planned(const std::vector<PruneTable>& tables, std::int64_t n_distinct, std::int64_t n_rows) {
-    // starts and ranks of all keys; weights and masks of those in order
+// Memory of tables over so many codes, and what a search adds to them: weights and masks of the keys in order.
+double planned(const std::vector<int>& key_bits, int n_bytes, std::int64_t n_distinct, std::int64_t n_rows) {
     double bytes = 4.0 * static_cast<double>(n_rows) + (n_distinct < n_rows ? 4.0 * static_cast<double>(n_distinct) : 0.0);
-    for (const auto& table : tables)
-        bytes += static_cast<double>(table.rest.size()) * static_cast<double>(n_distinct) + 6.0 * table.n_keys() +
-                 10.0 * static_cast<double>(worth_ordering(table.n_keys(), n_rows));
+    for (const int bits : key_bits) {
+        const std::int64_t n_keys = std::int64_t{1} << bits;
+        bytes += static_cast<double>(n_bytes - bits / 8) * static_cast<double>(n_distinct) + 4.0 * static_cast<double>(n_keys) +
+                 12.0 * static_cast<double>(worth_ordering(n_keys, n_rows));
+    }
     return bytes;
+}
+
+// About how many of the codes differ: of those whose hash ends in some zeros, exactly.
+std::int64_t about_distinct(const Made<std::uint8_t>& codes, int n_bytes) {
+    const auto n = codes.size() / n_bytes;
+    const int zeros = std::max(0, static_cast<int>(std::bit_width(n)) - 16);
+    std::vector<std::uint64_t> hashes;
+    for (std::size_t i = 0; i < n; ++i) {
+        const auto hash = std::hash<std::string_view>()({reinterpret_cast<const char*>(codes.data() + i * n_bytes),
+                                                         static_cast<std::size_t>(n_bytes)});
+        if (!(hash & ((std::uint64_t{1} << zeros) - 1))) hashes.push_back(hash);
+    }
+    std::sort(hashes.begin(), hashes.end());
+    const auto different = std::unique(hashes.begin(), hashes.end()) - hashes.begin();
+    const auto found = std::max<std::int64_t>(different << zeros, 1);
+    return found < static_cast<std::int64_t>(0.97 * static_cast<double>(n)) ? found : static_cast<std::int64_t>(n);
+}
+
+void permute(Made<std::uint8_t>& codes, const BitOrder& bits, int n_bytes, int n_threads) {
+    constexpr std::int64_t at_once = 1 << 16;
+    const auto n = static_cast<std::int64_t>(codes.size()) / n_bytes;
+    parallel_chunks((n + at_once - 1) / at_once, n_threads, [&](std::int64_t chunk) {
+        for (auto i = chunk * at_once; i < std::min(n, (chunk + 1) * at_once); ++i)
+            bits.apply(codes.data() + i * n_bytes, codes.data() + i * n_bytes);
+    });
 }
 
 void fill_blocks(PruneTable& table, const Distinct& distinct, int n_bytes, const std::vector<std::uint32_t>* order) {
@@ -173,6 +165,7 @@ void fill_blocks(PruneTable& table, const Distinct& distinct, int n_bytes, const
         for (std::size_t j = 0; j < width; ++j) to[64 * j] = from[table.rest[j]];
     }
     table.blocks = std::move(blocks);
+    table.n_codes = static_cast<std::int64_t>(n);
 }
 
 void fill(PruneTable& table, const Distinct& distinct, int n_bytes) {
@@ -185,8 +178,27 @@ void fill(PruneTable& table, const Distinct& distinct, int n_bytes) {
 
 }  // namespace
 
+std::vector<PruneTable> keyed_tables(const Layout& layout, int n_bytes) {
+    std::vector<PruneTable> tables;
+    int next = 0;
+    for (const int bits : layout.key_bits) {
+        PruneTable table;
+        table.key_bits = bits;
+        for (int i = 0; i < bits; i += 8) table.key.push_back(static_cast<std::uint8_t>(next++));
+        table.set_rest(n_bytes);
+        tables.push_back(std::move(table));
+    }
+    return tables;
+}
+
+void PruneTable::set_rest(int n_bytes) {
+    const auto whole = key.begin() + key_bits / 8;
+    for (int j = 0; j < n_bytes; ++j)
+        if (std::find(key.begin(), whole, j) == whole) rest.push_back(static_cast<std::uint8_t>(j));
+}
+
 void PruneTable::read(std::uint32_t key_value, std::int64_t place, std::uint8_t* code) const {
-    for (std::size_t i = 0; i < key.size(); ++i) code[key[i]] = static_cast<std::uint8_t>(key_value >> (8 * i));
+    for (int i = 0; i < key_bits / 8; ++i) code[key[i]] = static_cast<std::uint8_t>(key_value >> (8 * i));
     const std::uint8_t* from = blocks.values.data() + place / 64 * 64 * static_cast<std::int64_t>(rest.size()) + place % 64;
     for (std::size_t j = 0; j < rest.size(); ++j) code[rest[j]] = from[64 * j];
 }
@@ -206,21 +218,20 @@ std::int64_t PruneTables::memory() const {
 
 std::int64_t PruneTables::place_of(const std::uint8_t* code, const KernelTable& kernels) const {
     const auto& table = tables.front();
-    const auto key = table.key_of(code);
-    const std::int64_t first = table.starts[key], last = table.starts[key + 1];
+    const auto bucket = table.bucket(table.key_of(code));
+    if (bucket.empty()) return -1;
     std::uint8_t rest[128];
     const int width = static_cast<int>(table.rest.size());
     for (int j = 0; j < width; ++j) rest[j] = code[table.rest[j]];
-    if (first == last) return -1;
-    auto low = first / 64, high = (last - 1) / 64;  // the last block that does not begin with a later code
+    auto low = bucket.first / 64, high = (bucket.last - 1) / 64;  // the last block that does not begin with a later code
     while (low < high) {
         const auto middle = (low + high + 1) / 2;
         if (table.compare(rest, middle * 64) < 0) high = middle - 1;
         else low = middle;
     }
     auto lanes = kernels.match(table.blocks.values.data() + low * 64 * width, rest, width);
-    if (low * 64 < first) lanes &= ~std::uint64_t{0} << (first - low * 64);
-    if ((low + 1) * 64 > last) lanes &= ~std::uint64_t{0} >> ((low + 1) * 64 - last);
+    if (low * 64 < bucket.first) lanes &= ~std::uint64_t{0} << (bucket.first - low * 64);
+    if ((low + 1) * 64 > bucket.last) lanes &= ~std::uint64_t{0} >> ((low + 1) * 64 - bucket.last);
     return lanes ? low * 64 + std::countr_zero(lanes) : -1;
 }
 
@@ -238,51 +249,47 @@ void PruneTables::check(int n_bytes) const {
     if (firsts.size() ? static_cast<std::int64_t>(firsts.size()) != n_distinct + 1
                       : static_cast<std::int64_t>(rows.size()) != n_distinct)
         fail("rows must be as many as codes");
+    if (bits.from().size() != 8 * static_cast<std::size_t>(n_bytes)) fail("bits must be those of the codes");
     std::vector<std::uint8_t> keys;
     for (const auto& table : tables) keys.insert(keys.end(), table.key.begin(), table.key.end());
     std::sort(keys.begin(), keys.end());
     if (std::adjacent_find(keys.begin(), keys.end()) != keys.end()) fail("keys must not share a byte");
+    if (keys.back() >= n_bytes) fail("keys must be bytes of the codes");
     for (const auto& table : tables) {
-        if (table.key.empty() || table.key.size() > 2) fail("a key must have one or two bytes");
-        std::vector<std::uint8_t> bytes(table.key);
-        bytes.insert(bytes.end(), table.rest.begin(), table.rest.end());
-        std::sort(bytes.begin(), bytes.end());
-        for (int j = 0; j < n_bytes; ++j)
-            if (static_cast<int>(bytes.size()) != n_bytes || bytes[j] != j) fail("a table must name every byte once");
-        if (table.starts.size() != table.n_keys() + 1 || table.starts[0] != 0 ||
-            table.starts[table.n_keys()] != n_distinct ||
-            !std::is_sorted(table.starts.values.begin(), table.starts.values.end()))
-            fail("starts must ascend from 0 to the number of codes");
+        if (table.key.empty() || table.key.size() > 3 || table.key_bits > 8 * std::ssize(table.key) ||
+            table.key_bits <= 8 * (std::ssize(table.key) - 1))
+            fail("a key must have one to three bytes, the last not in vain");
+        if (table.starts.size() != table.n_keys() + 1) fail("starts must be as many as keys, and one more");
         if (static_cast<std::int64_t>(table.blocks.size()) !=
             (n_distinct + 63) / 64 * 64 * static_cast<std::int64_t>(table.rest.size()))
             fail("blocks must hold every code");
     }
 }
 
-std::unique_ptr<PruneTables> build_tables(const CodeBlocks& blocks, const Lookups& lookups, const std::int64_t* ids,
-                                          const std::uint8_t* allowed, double most_bytes, int n_threads) {
+std::unique_ptr<PruneTables> build_tables(const CodeBlocks& blocks, const Lookups& lookups, std::span<const Sample> samples,
+                                          const std::int64_t* ids, const std::uint8_t* allowed, const TableLimits& limits,
+                                          int n_threads) {
     const auto n = blocks.n_codes();
     const int n_bytes = blocks.n_bytes();
     if (n < 1 || n > UINT32_MAX) return nullptr;
     Made<std::uint8_t> codes(static_cast<std::size_t>(n) * n_bytes);
     blocks.read_all(codes.data(), 0, n);
+    const auto different = about_distinct(codes, n_bytes);
+    const auto memory = [&](const std::vector<int>& key_bits) { return planned(key_bits, n_bytes, different, n); };
+    auto layout = lay_out(codes, lookups, samples, memory, limits);
+    if (layout.key_bits.empty()) return nullptr;
+    permute(codes, layout.bits, n_bytes, n_threads);
     auto made = std::make_unique<PruneTables>();
-    const auto strongest = by_strength(codes, lookups);
-    int n_tables = std::min(most_tables, (n_bytes + 1) / 2);
-    for (;; --n_tables) {  // as if all codes were distinct
-        if (n_tables == 0) return nullptr;
-        made->tables = dealt(strongest, n_tables, n_bytes);
-        if (planned(made->tables, n, n) <= most_bytes) break;
-    }
+    made->tables = keyed_tables(layout, n_bytes);
+    made->bits = std::move(layout.bits);
     auto distinct = distinct_of(codes, n_bytes, made->tables[0], ids, allowed, n_threads);
     if (!distinct.n()) return nullptr;
     made->n_codes = n;
     made->n_distinct = static_cast<std::int64_t>(distinct.n());
     const auto n_rows = static_cast<std::int64_t>(distinct.rows.size());
-    while (planned(made->tables, made->n_distinct, n_rows) > most_bytes) {
-        made->tables.pop_back();
-        if (made->tables.empty()) return nullptr;
-    }
+    while (planned(layout.key_bits, n_bytes, made->n_distinct, n_rows) > limits.most_bytes) lower(layout.key_bits);
+    if (layout.key_bits.empty()) return nullptr;
+    made->tables = keyed_tables(layout, n_bytes);  // the first key is the same: it is not made shorter
     codes = {};
     parallel_chunks(static_cast<std::int64_t>(made->tables.size()), n_threads, [&](std::int64_t t) {
         if (t) fill(made->tables[t], distinct, n_bytes);

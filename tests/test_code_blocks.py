@@ -129,7 +129,19 @@ def test_scan_finds_what_the_twin_finds(isa, case, k, n_threads):
     same_answers(blocks, twin, case, k, n_threads)
 
 
-@settings(max_examples=60)
+def some_keys(data, n_bytes):
+    """None, or the bits of up to four keys for which codes have room."""
+    if data.draw(st.booleans()):
+        return []
+    keys, left = [], n_bytes
+    while left and len(keys) < 4 and (not keys or data.draw(st.booleans())):
+        bits = data.draw(st.integers(8, min(20, 8 * left)))
+        keys.append(bits)
+        left -= -(-bits // 8)
+    return keys
+
+
+@settings(max_examples=80)
 @given(case=cases(), k=st.sampled_from([1, 10, 100, 5000]), n_threads=st.integers(1, 3), data=st.data())
 def test_pruning_finds_what_the_twin_finds_also_after_changes(isa, case, k, n_threads, data):
     rng, codes, _, weights, ids, allowed = case
@@ -142,7 +154,7 @@ def test_pruning_finds_what_the_twin_finds_also_after_changes(isa, case, k, n_th
     if bits is not None:
         allowed[:covered] = np.unpackbits(bits, count=covered, bitorder="little")
     always = data.draw(st.booleans())
-    kept = blocks.prepare(weights, some, bits, PLENTY, always, 2)
+    kept = blocks.prepare(weights, some, bits, PLENTY, always, 2, some_keys(data, n_bytes))
     assert kept or not always or not covered or (bits is not None and not bits.any())
     blocks.append(codes[covered:])
     twin.append(codes)
@@ -166,6 +178,67 @@ def test_pruning_of_crowded_keys_misses_nothing(isa, n_bytes, kind):
     queries = np.concatenate([codes[:4], rng.integers(0, 256, (2, n_bytes), dtype=np.uint8)])
     for k in (1, 10, 200):
         same_answers(blocks, twin, (rng, codes, queries, weights, None, None), k, 2)
+
+
+@pytest.mark.native
+@pytest.mark.skipif(native is None, reason="needs the native extension")
+@pytest.mark.parametrize(("share", "longest"), [(0.1, 20), (0.5, 16)])
+def test_keys_are_long_where_codes_are_crowded(share, longest):
+    rng = np.random.default_rng(0)
+    codes = np.packbits(rng.random((600_000, 64)) < share, axis=1)
+    weights = some_weights(rng, 64, "random")
+    blocks = native.CodeBlocks(8)
+    blocks.append(codes)
+    assert blocks.prepare(weights, None, None, PLENTY, True, 2)
+    tables = blocks.prepared()
+    assert max(len(tables[f"starts{t}"]) for t in range(4) if f"starts{t}" in tables) == 2**longest + 1
+    plain = native.CodeBlocks(8)
+    plain.append(codes)
+    queries = codes[::60_000] ^ np.packbits(rng.random((10, 64)) < 0.02, axis=1)
+    ask = queries, 10, weights, None, None, len(codes), 2
+    for answer, right in zip(blocks.search(*ask), plain.search(*ask), strict=True):
+        np.testing.assert_array_equal(answer, right)
+
+
+@pytest.mark.native
+@pytest.mark.skipif(native is None, reason="needs the native extension")
+def test_the_longest_keys_miss_nothing():
+    rng = np.random.default_rng(0)
+    codes, weights = some_codes(rng, 3000, 5, 0.1), some_weights(rng, 40, "random")
+    blocks, twin = native.CodeBlocks(5), twins.CodeBlocks(5)
+    blocks.append(codes)
+    twin.append(codes)
+    assert blocks.prepare(weights, None, None, PLENTY, True, 2, [24, 9])
+    assert len(blocks.prepared()["starts0"]) == 2**24 + 1
+    same_answers(blocks, twin, (rng, codes, codes[:5], weights, None, None), 10, 2)
+
+
+@pytest.mark.native
+@pytest.mark.skipif(native is None, reason="needs the native extension")
+@pytest.mark.parametrize("key_bits", [[7], [25], [-3], [16, 16, 16], [8, 8, 8, 8, 8], [17, 17]])
+def test_keys_for_which_codes_have_no_room_are_refused(key_bits):
+    blocks = native.CodeBlocks(5)
+    blocks.append(np.zeros((9, 5), dtype=np.uint8))
+    with pytest.raises(ValueError, match="key"):
+        blocks.prepare(np.ones(40, dtype=np.int64), None, None, PLENTY, True, 1, key_bits)
+
+
+@pytest.mark.native
+@pytest.mark.skipif(native is None, reason="needs the native extension")
+def test_tables_take_no_more_than_they_may():
+    """Keys are made shorter and tables left out, down to none."""
+    rng = np.random.default_rng(0)
+    blocks = native.CodeBlocks(16)
+    blocks.append(some_codes(rng, 600_000, 16, 0.02))
+    weights = some_weights(rng, 128, "random")
+    found = []
+    for room in (0.0, 1e6, 1.2e7, 2.5e7, 4e7, 1e9):
+        blocks.prepare(weights, None, None, room, True, 2)
+        found.append(sum(name.startswith("blocks") for name in blocks.prepared()))
+        assert blocks.info()["prune_bytes"] <= room
+    assert found[:2] == [0, 0]
+    assert found[-1] == 4
+    assert found == sorted(found)
 
 
 @pytest.mark.parametrize("kernels", BOTH)
@@ -222,7 +295,7 @@ def test_tables_that_were_tampered_with_are_refused_or_do_no_harm(data):
     weights = some_weights(rng, 64, "random")
     blocks = native.CodeBlocks(8)
     blocks.append(codes)
-    assert blocks.prepare(weights, None, None, PLENTY, True, 1)
+    assert blocks.prepare(weights, None, None, PLENTY, True, 1, data.draw(st.sampled_from([[], [17, 20, 9], [24, 18]])))
     arrays = {name: array.copy() for name, array in blocks.prepared().items()}
     name = data.draw(st.sampled_from(sorted(arrays)))
     how = data.draw(st.sampled_from(["shorter", "noise", "gone"]))

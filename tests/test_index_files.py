@@ -187,7 +187,7 @@ def test_tables_of_another_layout_are_passed_over(tmp_path, monkeypatch):
     index = an_index(np.random.default_rng(0), n=5000)
     index.prepare()
     index.save(tmp_path / "i")
-    monkeypatch.setattr(files, "TABLES_VERSION", 2)
+    monkeypatch.setattr(files, "TABLES_VERSION", files.TABLES_VERSION + 1)
     loaded = WeightedHammingIndex.load(tmp_path / "i")
     assert loaded._blocks.prepared() == {}
     assert_same(loaded, index)

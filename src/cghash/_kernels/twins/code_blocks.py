@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -145,10 +146,11 @@ class CodeBlocks:
         most_bytes: float,
         always: bool,
         n_threads: int,
+        key_bits: Sequence[int] = (),
     ) -> bool:
         """Build what search prunes by, and say whether it pays: nothing here.
 
-        `always` keeps and uses it even where it does not.
+        `always` keeps and uses it even where it does not; `key_bits`, of each table's key, replace the choice.
         """
         return False
 

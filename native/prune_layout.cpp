@@ -1,0 +1,150 @@
+#include "prune_layout.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+#include "ordered_tables.hpp"
+
+namespace cghash {
+namespace {
+
+constexpr std::size_t most_tables = 4;
+constexpr int short_key = 16, long_keys[] = {20, 22, 24};
+constexpr std::int64_t looked_at = 1 << 15;  // codes, to estimate how many have a key near a query's
+constexpr std::int64_t ordered = 1 << 14;    // keys, to estimate how many are as near
+
+// Bits of keys: so many each, as often as bytes and tables allow; `more` for what is left then.
+std::vector<int> keys_of(int n_bytes, int bits, bool more) {
+    const int each = (bits + 7) / 8;
+    std::vector<int> keys(std::min<std::size_t>(most_tables, n_bytes / each), bits);
+    const int left = 8 * std::min(2, n_bytes - each * static_cast<int>(keys.size()));
+    if ((more || keys.empty()) && left && keys.size() < most_tables) keys.push_back(left);
+    return keys;
+}
+
+void check_keys(const std::vector<int>& key_bits, int n_bytes) {
+    int used = 0;
+    for (const int bits : key_bits) {
+        if (bits < 8 || bits > long_keys[2]) throw std::invalid_argument("a key must have 8 to 24 bits");
+        used += (bits + 7) / 8;
+    }
+    if (key_bits.size() > most_tables || used > n_bytes)
+        throw std::invalid_argument("keys must be four at most, and fit into a code");
+}
+
+// Those worth a look for n codes: of longer keys, most would have no code at all.
+std::vector<std::vector<int>> candidates(int n_bytes, std::int64_t n, const TableLimits& limits) {
+    check_keys(limits.key_bits, n_bytes);
+    if (!limits.key_bits.empty()) return {limits.key_bits};
+    std::vector<std::vector<int>> found{keys_of(n_bytes, short_key, true)};
+    for (const int bits : long_keys)
+        if (n >> (bits - 1) && n_bytes > 2)
+            for (const bool more : {false, true}) found.push_back(keys_of(n_bytes, bits, more));
+    return found;
+}
+
+// Bits by how much distance they tell, the most first: the deviation of what they add to it.
+std::vector<std::uint16_t> by_strength(std::span<const std::uint8_t> codes, const Lookups& lookups) {
+    const int n_bytes = lookups.n_bytes;
+    const auto n = codes.size() / n_bytes, step = std::max<std::size_t>(1, n / 4096);
+    std::vector<std::int64_t> ones(8 * n_bytes);
+    std::int64_t looked = 0;
+    for (std::size_t i = 0; i < n; i += step, ++looked)
+        for (int bit = 0; bit < 8 * n_bytes; ++bit) ones[bit] += codes[i * n_bytes + bit / 8] >> (bit % 8) & 1;
+    std::vector<double> strength(8 * n_bytes);
+    for (int bit = 0; bit < 8 * n_bytes; ++bit)
+        strength[bit] = static_cast<double>(lookups.bit_weight(bit)) *
+                        std::sqrt(static_cast<double>(ones[bit]) * static_cast<double>(looked - ones[bit]));
+    std::vector<std::uint16_t> order(8 * n_bytes);
+    std::iota(order.begin(), order.end(), std::uint16_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return strength[a] > strength[b]; });
+    return order;
+}
+
+// The strongest bits for the first key, the next ones for the second, …; the rest wherever there is room.
+BitOrder dealt(const std::vector<std::uint16_t>& strongest, const std::vector<int>& key_bits) {
+    constexpr std::uint16_t none = UINT16_MAX;
+    std::vector<std::uint16_t> from(strongest.size(), none);
+    std::size_t next = 0, first = 0;
+    for (const int bits : key_bits) {
+        for (int i = 0; i < bits; ++i) from[8 * first + i] = strongest[next++];
+        first += (bits + 7) / 8;
+    }
+    for (auto& bit : from)
+        if (bit == none) bit = strongest[next++];
+    return BitOrder(std::move(from));
+}
+
+// What the samples cost, none more than to scan.
+double cost_of(const Layout& layout, std::span<const std::uint8_t> codes, const Lookups& lookups,
+               std::span<const Sample> samples) {
+    const auto tables = keyed_tables(layout, lookups.n_bytes);
+    const auto permuted = lookups.permuted(layout.bits);
+    const auto n_bytes = static_cast<std::size_t>(lookups.n_bytes);
+    const auto n = static_cast<std::int64_t>(codes.size() / n_bytes), step = std::max<std::int64_t>(1, n / looked_at);
+    const double share = static_cast<double>(n) / static_cast<double>((n + step - 1) / step);
+    const auto costs = costs_of(permuted, static_cast<std::int64_t>(most_tables * codes.size()));
+    const double scan = static_cast<double>(n) / 64 * (costs.scan_read + costs.scan_compute);
+    std::vector<std::uint8_t> some;
+    for (std::int64_t i = 0; i < n; i += step) {
+        some.resize(some.size() + n_bytes);
+        layout.bits.apply(codes.data() + i * static_cast<std::int64_t>(n_bytes), some.data() + some.size() - n_bytes);
+    }
+    double all_keys = 0;
+    for (const auto& table : tables) all_keys += static_cast<double>(table.key_weight(table.n_keys() - 1, permuted));
+    std::vector<double> spent(samples.size());
+    std::vector<std::uint8_t> query(n_bytes);
+    for (const auto& table : tables) {
+        const auto part = static_cast<double>(table.key_weight(table.n_keys() - 1, permuted)) / std::max(all_keys, 1.0);
+        const MaskOrder order(table, permuted, std::min(ordered, worth_ordering(table.n_keys(), n)));
+        for (std::size_t s = 0; s < samples.size(); ++s) {
+            layout.bits.apply(samples[s].code.data(), query.data());
+            const auto reach = static_cast<std::int64_t>(part * static_cast<double>(samples[s].distance));
+            const auto steps = std::upper_bound(order.weights.begin(), order.weights.end(), reach) - order.weights.begin();
+            if (steps == order.size() && !order.whole) spent[s] = std::numeric_limits<double>::infinity();
+            const auto key = table.key_of(query.data());
+            std::int64_t near = 0;
+            for (std::size_t i = 0; i < some.size(); i += n_bytes)
+                near += table.key_weight(key ^ table.key_of(some.data() + i), permuted) <= reach;
+            const double found = share * static_cast<double>(near), keys = static_cast<double>(steps);
+            spent[s] += costs.step * keys + costs.bucket * std::min(keys, found) + costs.block * found / 64;
+        }
+    }
+    double sum = 0;
+    for (const double cost : spent) sum += std::min(cost, scan);
+    return sum;
+}
+
+}  // namespace
+
+void lower(std::vector<int>& key_bits) {
+    constexpr int shortest = 20;  // of the long ones; less would not save much
+    if (key_bits.size() > 1 && key_bits.back() > shortest) --key_bits.back();
+    else key_bits.pop_back();
+}
+
+Layout lay_out(std::span<const std::uint8_t> codes, const Lookups& lookups, std::span<const Sample> samples,
+               const Memory& memory, const TableLimits& limits) {
+    std::vector<std::vector<int>> worth_a_look;
+    for (auto keys : candidates(lookups.n_bytes, static_cast<std::int64_t>(codes.size() / lookups.n_bytes), limits)) {
+        while (!keys.empty() && memory(keys) > limits.most_bytes) lower(keys);
+        if (!keys.empty() && std::find(worth_a_look.begin(), worth_a_look.end(), keys) == worth_a_look.end())
+            worth_a_look.push_back(std::move(keys));
+    }
+    const auto strongest = by_strength(codes, lookups);
+    Layout best;
+    double least = std::numeric_limits<double>::infinity();
+    for (auto& keys : worth_a_look) {
+        Layout layout{keys, dealt(strongest, keys)};
+        const double cost = worth_a_look.size() > 1 ? cost_of(layout, codes, lookups, samples) : 0;
+        if (cost >= least) continue;
+        least = cost;
+        best = std::move(layout);
+    }
+    return best;
+}
+
+}  // namespace cghash

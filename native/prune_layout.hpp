@@ -1,0 +1,45 @@
+// Which bits the keys of tables take, and how many tables there are.
+//
+// Keys take the bits that tell most, the first key the strongest of all: under heavy bits few masks are light, so that
+// the first table raises the bound at little cost. Codes in tables have their bits in that order (BitOrder). Few long
+// keys pay where the nearest codes are near: each has few codes, and the first ones suffice. Many short keys pay where
+// even the nearest are far. Sample queries decide.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "bit_order.hpp"
+#include "lookups.hpp"
+
+namespace cghash {
+
+struct Layout {
+    std::vector<int> key_bits;  // of each table, 24 at most
+    BitOrder bits;              // bytes of the first key, then of the second, …, then those in none
+};
+
+// A code, and how far the k-th nearest is from it.
+struct Sample {
+    std::vector<std::uint8_t> code;
+    std::int64_t distance;
+};
+
+// Bytes that tables with so many bits in their keys take.
+using Memory = std::function<double(const std::vector<int>& key_bits)>;
+
+// Keys that take less: the last is shorter, or is no more.
+void lower(std::vector<int>& key_bits);
+
+struct TableLimits {
+    double most_bytes;
+    std::vector<int> key_bits;  // of each key; chosen where there are none
+};
+
+// The best for codes (n, n_bytes) by the samples, of those within the limits; no keys where none is. Throws
+// std::invalid_argument where codes have no room for the keys that are wanted.
+Layout lay_out(std::span<const std::uint8_t> codes, const Lookups&, std::span<const Sample>, const Memory&,
+               const TableLimits&);
+
+}  // namespace cghash
