@@ -64,14 +64,17 @@ std::vector<std::uint16_t> by_strength(std::span<const std::uint8_t> codes, cons
     return order;
 }
 
-// The strongest bits for the first key, the next ones for the second, …; the rest wherever there is room.
+// The strongest bits for one key, the next ones for another, …; the rest wherever there is room. Two threads may share a
+// query, one half of four tables each: the strongest and the weakest are together.
 BitOrder dealt(const std::vector<std::uint16_t>& strongest, const std::vector<int>& key_bits) {
     constexpr std::uint16_t none = UINT16_MAX;
     std::vector<std::uint16_t> from(strongest.size(), none);
-    std::size_t next = 0, first = 0;
-    for (const int bits : key_bits) {
-        for (int i = 0; i < bits; ++i) from[8 * first + i] = strongest[next++];
-        first += (bits + 7) / 8;
+    std::size_t next = 0;
+    for (const std::size_t t : {0, 2, 3, 1}) {
+        if (t >= key_bits.size()) continue;
+        std::size_t first = 0;
+        for (std::size_t before = 0; before < t; ++before) first += (key_bits[before] + 7) / 8;
+        for (int i = 0; i < key_bits[t]; ++i) from[8 * first + i] = strongest[next++];
     }
     for (auto& bit : from)
         if (bit == none) bit = strongest[next++];

@@ -37,18 +37,26 @@ double Pruner::budget(std::int64_t k, std::int64_t n_queries, int n_threads, dou
     const auto& samples = samples_[k <= 30 ? 0 : 1];
     const double harder = k <= 100 ? 1.0 : static_cast<double>(k) / 100.0;  // at most: work grows slower than k
     double best = 0, least = (1 - saved) * scan;  // the mean cost of a query under the best budget so far
+    double given_up = 0;                          // share of queries that are scanned then
     for (const double budget : samples) {
         if (!(budget * harder < 2 * scan)) continue;
-        double sum = 0;
-        for (const double cost : samples) sum += harder * (cost <= budget ? cost : budget) + (cost <= budget ? 0 : scan);
+        double sum = 0, n_beyond = 0;
+        for (const double cost : samples) {
+            sum += harder * (cost <= budget ? cost : budget) + (cost <= budget ? 0 : scan);
+            n_beyond += cost > budget;
+        }
         const double mean = sum / static_cast<double>(samples.size());
         if (mean < least) {
             least = mean;
             best = harder * budget;
+            given_up = n_beyond / static_cast<double>(samples.size());
         }
     }
-    // queries may be harder than the samples: give more than these took, and mind what becomes of it (worth_a_try)
-    return best > 0 ? std::max(1.2 * best, 0.5 * scan) : 0;
+    if (best == 0) return 0;
+    // queries may be harder than the samples: give more than these took, and mind what becomes of it (worth_a_try);
+    // the few that are scanned have the reading of the codes to themselves
+    const auto n_scanned = std::max<std::int64_t>(1, static_cast<std::int64_t>(given_up * static_cast<double>(n_queries)));
+    return std::max(1.2 * best, 0.5 * scan_cost(n_scanned, n_threads));
 }
 
 bool Pruner::worth_a_try(std::int64_t n_queries) const {

@@ -254,7 +254,7 @@ void PruneTables::check(int n_bytes) const {
     for (const auto& table : tables) keys.insert(keys.end(), table.key.begin(), table.key.end());
     std::sort(keys.begin(), keys.end());
     if (std::adjacent_find(keys.begin(), keys.end()) != keys.end()) fail("keys must not share a byte");
-    if (keys.back() >= n_bytes) fail("keys must be bytes of the codes");
+    if (!keys.empty() && keys.back() >= n_bytes) fail("keys must be bytes of the codes");
     for (const auto& table : tables) {
         if (table.key.empty() || table.key.size() > 3 || table.key_bits > 8 * std::ssize(table.key) ||
             table.key_bits <= 8 * (std::ssize(table.key) - 1))

@@ -196,7 +196,7 @@ inline void scan(const ScanRange& range, int n_bytes, ScanQuery* queries, int n_
 
 // The lanes first … last − 1 of consecutive blocks, of which only some bytes are stored; tables of nibbles.
 inline void scan_bucket(const BucketRange& range, const BucketQuery& query, Survivors survivors, void* context) {
-    constexpr std::int64_t ahead = 2048;
+    constexpr std::int64_t ahead = 4096;
     const std::int64_t size = 64 * static_cast<std::int64_t>(query.n_bytes);
     const std::uint8_t* end = range.blocks + (range.last + 63) / 64 * size;
     for (std::int64_t b = range.first / 64; b * 64 < range.last; ++b) {
