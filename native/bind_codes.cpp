@@ -122,9 +122,10 @@ std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays, int n_bytes) {
         table.key.assign(key.data(), key.data() + key.size());
         table.starts = shared<std::uint32_t>(arrays[("starts" + number).c_str()]);
         table.blocks = shared<std::uint8_t>(arrays[("blocks" + number).c_str()]);
-        // one less than a power of two are as many keys; anything else is refused later
-        table.key_bits = std::clamp<int>(std::bit_width(table.starts.size()) - 1, 0, std::min<int>(8 * std::ssize(table.key), 24));
-        table.n_codes = tables->n_distinct;
+        if (table.key.empty() || table.key.size() > 3) throw std::invalid_argument("a key must have one to three bytes");
+        // starts are one more than keys; whether these are a power of two is checked with the rest
+        table.key_bits = std::min(static_cast<int>(std::bit_width(table.starts.size())) - 1, 8 * static_cast<int>(table.key.size()));
+        table.n_distinct = tables->n_distinct;
         table.set_rest(n_bytes);
         tables->tables.push_back(std::move(table));
     }
@@ -233,13 +234,13 @@ void bind_codes(nb::module_& m) {
         .def("prepared", prepared)
         .def(
             "adopt",
-            [](CodeIndex& self, nb::dict arrays) {
+            [](CodeIndex& self, nb::dict arrays, bool always) {
                 auto tables = tables_of(arrays, self.codes().n_bytes());
-                if (!arrays.contains("changed")) return self.adopt(std::move(tables), {});
+                if (!arrays.contains("changed")) return self.adopt(std::move(tables), {}, always);
                 const auto changed = nb::cast<Ints>(arrays["changed"]);
-                self.adopt(std::move(tables), view(changed));
+                self.adopt(std::move(tables), view(changed), always);
             },
-            nb::arg("arrays"))
+            nb::arg("arrays"), nb::arg("always") = false)
         .def("info", [](const CodeIndex& self) {
             nb::dict about;
             about["code_bytes"] = self.codes().memory();

@@ -13,6 +13,7 @@ class BitOrder {
     explicit BitOrder(std::vector<std::uint16_t> from);
 
     const std::vector<std::uint16_t>& from() const { return from_; }
+    static std::int64_t memory(int n_bytes) { return 2 * n_bytes * 16 * 8 * ((n_bytes + 7) / 8); }
     void apply(const std::uint8_t* code, std::uint8_t* to) const;
 
    private:

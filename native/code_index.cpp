@@ -51,19 +51,20 @@ void CodeIndex::forget() {
     always_ = false;
 }
 
-void CodeIndex::adopt(std::unique_ptr<PruneTables> tables, std::span<const std::int64_t> changed) {
+void CodeIndex::adopt(std::unique_ptr<PruneTables> tables, std::span<const std::int64_t> changed, bool always) {
     tables->check(codes_.n_bytes());
     if (tables->n_codes > codes_.n_codes()) throw std::invalid_argument("tables must cover codes that are here");
     codes_.check_positions(changed);
     forget();
     tables_ = std::move(tables);
+    always_ = always;
     if (!changed.empty()) mark(changed);
 }
 
-bool CodeIndex::prepare(const Request& request, const TableLimits& limits, bool always) {
+bool CodeIndex::prepare(const Request& request, const TableOptions& options, bool always) {
     forget();
     const Lookups lookups(request.weights, codes_.n_bytes(), kernels());
-    tables_ = build_tables(codes_, lookups, samples(request, lookups), request.ids, request.allowed, limits, request.n_threads);
+    tables_ = build_tables(codes_, lookups, samples(request, lookups), request.ids, request.allowed, options, request.n_threads);
     if (!tables_) return false;
     const auto found = weighted(request);
     // tables take memory: they must save a good deal
@@ -164,7 +165,7 @@ Answers CodeIndex::answer(const Request& request, std::int64_t k, std::int64_t l
         double spent = 0;
         const auto* stale = stale_.empty() ? nullptr : stale_.data();
         const bool finished = prune_run(pruner.on(), ask, ask.query(i), stale, budget, together, nearest, spent);
-        pruner.note(n, finished);
+        pruner.note(n, request.n_threads, spent, finished);
         if (finished) answers[i] = nearest.sorted();
         else {
             left[i] = 1;

@@ -38,8 +38,8 @@ class CodeIndex {
     void put(std::span<const std::int64_t> positions, std::span<const std::uint8_t> codes);
 
     // Build tables; false where they do not pay, and are dropped again. `always` keeps and uses them even then.
-    bool prepare(const Request&, const TableLimits&, bool always);
-    void adopt(std::unique_ptr<PruneTables> tables, std::span<const std::int64_t> changed);
+    bool prepare(const Request&, const TableOptions&, bool always);
+    void adopt(std::unique_ptr<PruneTables> tables, std::span<const std::int64_t> changed, bool always);
     void forget();
 
     Answers nearest(const Request&, std::int64_t k) const;

@@ -11,10 +11,9 @@
 namespace cghash {
 namespace {
 
-constexpr std::size_t most_tables = 4;
 constexpr int short_key = 16, long_keys[] = {20, 22, 24};
 constexpr std::int64_t looked_at = 1 << 15;  // codes, to estimate how many have a key near a query's
-constexpr std::int64_t ordered = 1 << 14;    // keys, to estimate how many are as near
+constexpr std::int64_t ordered = 1 << 14;    // keys, to estimate how many are as near; more count as a scan
 
 // Bits of keys: so many each, as often as bytes and tables allow; `more` for what is left then.
 std::vector<int> keys_of(int n_bytes, int bits, bool more) {
@@ -36,9 +35,9 @@ void check_keys(const std::vector<int>& key_bits, int n_bytes) {
 }
 
 // Those worth a look for n codes: of longer keys, most would have no code at all.
-std::vector<std::vector<int>> candidates(int n_bytes, std::int64_t n, const TableLimits& limits) {
-    check_keys(limits.key_bits, n_bytes);
-    if (!limits.key_bits.empty()) return {limits.key_bits};
+std::vector<std::vector<int>> candidates(int n_bytes, std::int64_t n, const TableOptions& options) {
+    check_keys(options.key_bits, n_bytes);
+    if (!options.key_bits.empty()) return {options.key_bits};
     std::vector<std::vector<int>> found{keys_of(n_bytes, short_key, true)};
     for (const int bits : long_keys)
         if (n >> (bits - 1) && n_bytes > 2)
@@ -64,76 +63,91 @@ std::vector<std::uint16_t> by_strength(std::span<const std::uint8_t> codes, cons
     return order;
 }
 
-// The strongest bits for one key, the next ones for another, …; the rest wherever there is room. Two threads may share a
-// query, one half of four tables each: the strongest and the weakest are together.
+// The strongest bits for the first key, the next ones for the second, …; the rest wherever there is room.
 BitOrder dealt(const std::vector<std::uint16_t>& strongest, const std::vector<int>& key_bits) {
     constexpr std::uint16_t none = UINT16_MAX;
     std::vector<std::uint16_t> from(strongest.size(), none);
-    std::size_t next = 0;
-    for (const std::size_t t : {0, 2, 3, 1}) {
-        if (t >= key_bits.size()) continue;
-        std::size_t first = 0;
-        for (std::size_t before = 0; before < t; ++before) first += (key_bits[before] + 7) / 8;
-        for (int i = 0; i < key_bits[t]; ++i) from[8 * first + i] = strongest[next++];
+    std::size_t next = 0, first = 0;
+    for (const int bits : key_bits) {
+        for (int i = 0; i < bits; ++i) from[8 * first + i] = strongest[next++];
+        first += (bits + 7) / 8;
     }
     for (auto& bit : from)
         if (bit == none) bit = strongest[next++];
     return BitOrder(std::move(from));
 }
 
-// What the samples cost, none more than to scan.
+// A layout under which samples are looked for among some of the codes.
+struct Trial {
+    const Lookups lookups;
+    const PruneCosts costs;
+    const std::int64_t n;            // all codes
+    std::vector<std::uint8_t> some;  // (looked_at or so, n_bytes), their bits in order
+
+    Trial(const Layout& layout, std::span<const std::uint8_t> codes, const Lookups& plain)
+        : lookups(plain.permuted(layout.bits)),
+          costs(costs_of(plain, static_cast<std::int64_t>(most_tables * codes.size()))),
+          n(static_cast<std::int64_t>(codes.size()) / plain.n_bytes) {
+        const auto width = static_cast<std::size_t>(plain.n_bytes);
+        for (std::int64_t i = 0; i < n; i += std::max<std::int64_t>(1, n / looked_at)) {
+            some.resize(some.size() + width);
+            layout.bits.apply(codes.data() + static_cast<std::size_t>(i) * width, some.data() + some.size() - width);
+        }
+    }
+
+    double scan() const { return static_cast<double>(n) / 64 * (costs.scan_read + costs.scan_compute); }
+
+    // What it takes to look at all keys within so much of a query's.
+    double cost(const PruneTable& table, const MaskOrder& order, const std::uint8_t* query, std::int64_t reach) const {
+        const auto steps = std::upper_bound(order.weights.begin(), order.weights.end(), reach) - order.weights.begin();
+        if (steps == order.size() && !order.whole) return scan();
+        const auto key = table.key_of(query);
+        std::int64_t near = 0;
+        for (std::size_t i = 0; i < some.size(); i += lookups.n_bytes)
+            near += table.key_weight(key ^ table.key_of(some.data() + i), lookups) <= reach;
+        const double share = static_cast<double>(near * lookups.n_bytes) / static_cast<double>(some.size());
+        const double found = share * static_cast<double>(n), keys = static_cast<double>(steps);
+        return costs.step * keys + costs.bucket * std::min(keys, found) + costs.block * found / 64;
+    }
+};
+
+// What the samples cost, none more than to scan. Tables go as far as their weights say.
 double cost_of(const Layout& layout, std::span<const std::uint8_t> codes, const Lookups& lookups,
                std::span<const Sample> samples) {
+    const Trial trial(layout, codes, lookups);
     const auto tables = keyed_tables(layout, lookups.n_bytes);
-    const auto permuted = lookups.permuted(layout.bits);
-    const auto n_bytes = static_cast<std::size_t>(lookups.n_bytes);
-    const auto n = static_cast<std::int64_t>(codes.size() / n_bytes), step = std::max<std::int64_t>(1, n / looked_at);
-    const double share = static_cast<double>(n) / static_cast<double>((n + step - 1) / step);
-    const auto costs = costs_of(permuted, static_cast<std::int64_t>(most_tables * codes.size()));
-    const double scan = static_cast<double>(n) / 64 * (costs.scan_read + costs.scan_compute);
-    std::vector<std::uint8_t> some;
-    for (std::int64_t i = 0; i < n; i += step) {
-        some.resize(some.size() + n_bytes);
-        layout.bits.apply(codes.data() + i * static_cast<std::int64_t>(n_bytes), some.data() + some.size() - n_bytes);
-    }
+    const auto weight = [&](const PruneTable& t) { return static_cast<double>(t.key_weight(t.n_keys() - 1, trial.lookups)); };
     double all_keys = 0;
-    for (const auto& table : tables) all_keys += static_cast<double>(table.key_weight(table.n_keys() - 1, permuted));
+    for (const auto& table : tables) all_keys += weight(table);
     std::vector<double> spent(samples.size());
-    std::vector<std::uint8_t> query(n_bytes);
+    std::vector<std::uint8_t> query(lookups.n_bytes);
     for (const auto& table : tables) {
-        const auto part = static_cast<double>(table.key_weight(table.n_keys() - 1, permuted)) / std::max(all_keys, 1.0);
-        const MaskOrder order(table, permuted, std::min(ordered, worth_ordering(table.n_keys(), n)));
+        const MaskOrder order(table, trial.lookups, std::min(ordered, worth_ordering(table.n_keys(), trial.n)));
+        const double part = weight(table) / std::max(all_keys, 1.0);
         for (std::size_t s = 0; s < samples.size(); ++s) {
             layout.bits.apply(samples[s].code.data(), query.data());
             const auto reach = static_cast<std::int64_t>(part * static_cast<double>(samples[s].distance));
-            const auto steps = std::upper_bound(order.weights.begin(), order.weights.end(), reach) - order.weights.begin();
-            if (steps == order.size() && !order.whole) spent[s] = std::numeric_limits<double>::infinity();
-            const auto key = table.key_of(query.data());
-            std::int64_t near = 0;
-            for (std::size_t i = 0; i < some.size(); i += n_bytes)
-                near += table.key_weight(key ^ table.key_of(some.data() + i), permuted) <= reach;
-            const double found = share * static_cast<double>(near), keys = static_cast<double>(steps);
-            spent[s] += costs.step * keys + costs.bucket * std::min(keys, found) + costs.block * found / 64;
+            spent[s] += trial.cost(table, order, query.data(), reach);
         }
     }
     double sum = 0;
-    for (const double cost : spent) sum += std::min(cost, scan);
+    for (const double cost : spent) sum += std::min(cost, trial.scan());
     return sum;
 }
 
 }  // namespace
 
-void lower(std::vector<int>& key_bits) {
+void shorten(std::vector<int>& key_bits) {
     constexpr int shortest = 20;  // of the long ones; less would not save much
     if (key_bits.size() > 1 && key_bits.back() > shortest) --key_bits.back();
     else key_bits.pop_back();
 }
 
 Layout lay_out(std::span<const std::uint8_t> codes, const Lookups& lookups, std::span<const Sample> samples,
-               const Memory& memory, const TableLimits& limits) {
+               const Memory& memory, const TableOptions& options) {
     std::vector<std::vector<int>> worth_a_look;
-    for (auto keys : candidates(lookups.n_bytes, static_cast<std::int64_t>(codes.size() / lookups.n_bytes), limits)) {
-        while (!keys.empty() && memory(keys) > limits.most_bytes) lower(keys);
+    for (auto keys : candidates(lookups.n_bytes, static_cast<std::int64_t>(codes.size() / lookups.n_bytes), options)) {
+        while (!keys.empty() && memory(keys) > options.most_bytes) shorten(keys);
         if (!keys.empty() && std::find(worth_a_look.begin(), worth_a_look.end(), keys) == worth_a_look.end())
             worth_a_look.push_back(std::move(keys));
     }

@@ -30,9 +30,9 @@ struct Sample {
 using Memory = std::function<double(const std::vector<int>& key_bits)>;
 
 // Keys that take less: the last is shorter, or is no more.
-void lower(std::vector<int>& key_bits);
+void shorten(std::vector<int>& key_bits);
 
-struct TableLimits {
+struct TableOptions {
     double most_bytes;
     std::vector<int> key_bits;  // of each key; chosen where there are none
 };
@@ -40,6 +40,6 @@ struct TableLimits {
 // The best for codes (n, n_bytes) by the samples, of those within the limits; no keys where none is. Throws
 // std::invalid_argument where codes have no room for the keys that are wanted.
 Layout lay_out(std::span<const std::uint8_t> codes, const Lookups&, std::span<const Sample>, const Memory&,
-               const TableLimits&);
+               const TableOptions&);
 
 }  // namespace cghash

@@ -19,18 +19,20 @@ struct Exchange {
     std::atomic<bool> finished{false}, abandoned{false};
 };
 
-// One query under way, in the tables first … last − 1.
+// One query under way, in some of the tables.
 class Run {
    public:
     Run(const OrderedTables& on, const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale,
         Reservoir& nearest)
         : on_(on), lookups_(on.lookups), ask_(ask), stale_(stale), nearest_(nearest),
-          shortlist_(ask.k), eager_(ask.allowed || stale), last_(on.tables.tables.size()) {
+          shortlist_(ask.k), eager_(ask.allowed || stale) {
         const auto& tables = on.tables.tables;
         on.tables.bits.apply(query, query_);
-        for (std::size_t t = 0; t < tables.size(); ++t) keys_[t] = tables[t].key_of(query_);
-        for (std::size_t t = 0; t < tables.size(); ++t)
+        for (std::size_t t = 0; t < tables.size(); ++t) {
+            mine_.push_back(t);
+            keys_[t] = tables[t].key_of(query_);
             for (std::int64_t step = 0; step < window; ++step) ask_for_start(t, step);
+        }
         std::memset(nibbles_, 0, lookups_.bucket_size());
         follow();
     }
@@ -41,11 +43,12 @@ class Run {
         return visit_all(budget, spent) && resolve(shortlist_.entries());
     }
 
-    // The same by two threads, half of the tables each.
+    // The same by two threads, half of the tables each: the strongest, which come first, go with the weakest.
     static bool search_together(Run& one, Run& other, double budget, double& spent) {
         Exchange shared;
         one.nearest_.tighten();
-        one.last_ = other.first_ = one.last_ / 2;
+        std::erase_if(one.mine_, [](std::size_t t) { return t != 0 && t != 3; });
+        std::erase_if(other.mine_, [](std::size_t t) { return t == 0 || t == 3; });
         one.shared_ = other.shared_ = &shared;
         other.self_ = 1;
         double other_spent = 0;
@@ -84,10 +87,10 @@ class Run {
 
     // False when the budget was spent, or the keys in order, before the end.
     bool visit_all(double budget, double& spent) {
-        for (auto t = first_; t < last_; ++t) plans_[t] = planned(t);
+        for (const auto t : mine_) plans_[t] = planned(t);
         for (;;) {
-            table_ = first_;
-            for (auto t = first_ + 1; t < last_; ++t)
+            table_ = mine_.front();
+            for (const auto t : mine_)
                 if (plans_[t].slope > plans_[table_].slope) table_ = t;
             const auto& order = on_.orders[table_];
             if (at_[table_] == order.size()) return false;
@@ -145,7 +148,7 @@ class Run {
             const double gain = last && order.whole ? most : static_cast<double>(weight_at(t, step + 1) - weight);
             const double slope = std::min(gain, most) / cost;
             if (slope > best.slope || begin >= few) best = {step + 1, slope};
-            if (step - begin >= window && best.slope > 0) break;
+            if (step - begin >= (best.slope > 0 ? window : 4 * window)) break;  // the latter: weights of 0
         }
         return best;
     }
@@ -208,7 +211,7 @@ class Run {
         if (distance > limit()) return;
         std::uint8_t code[128];
         table.read(key_, place, code);
-        for (auto t = first_; t < last_; ++t)  // shown by another table before?
+        for (const auto t : mine_)  // shown by another table before?
             if (t != table_ && has_shown(t, keys_[t] ^ tables[t].key_of(code))) return;
         ++n_found_;
         if (eager_ ? take(table_ ? on_.tables.place_of(code, lookups_.kernels) : place, distance)
@@ -280,7 +283,7 @@ class Run {
     Reservoir& nearest_;
     Shortlist shortlist_;
     bool eager_;                        // take the rows of a code at once: not each has one that counts
-    std::size_t first_ = 0, last_;
+    std::vector<std::size_t> mine_;      // the tables it goes through
     Exchange* shared_ = nullptr;         // null for one thread alone
     int self_ = 0;
     std::int64_t told_ = Reservoir::unlimited;

@@ -10,7 +10,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
 Pruner::Pruner(const PruneTables& tables, const Lookups& lookups, const CodeBlocks& codes)
-    : on_(tables, lookups), n_blocks_(static_cast<double>(tables.n_codes) / 64) {
+    : plain_(lookups), on_(tables, lookups), n_blocks_(static_cast<double>(tables.n_codes) / 64) {
     calibrate(codes);
 }
 
@@ -56,21 +56,22 @@ double Pruner::budget(std::int64_t k, std::int64_t n_queries, int n_threads, dou
     // queries may be harder than the samples: give more than these took, and mind what becomes of it (worth_a_try);
     // the few that are scanned have the reading of the codes to themselves
     const auto n_scanned = std::max<std::int64_t>(1, static_cast<std::int64_t>(given_up * static_cast<double>(n_queries)));
-    return std::max(1.2 * best, 0.5 * scan_cost(n_scanned, n_threads));
+    return std::max(1.2 * best, 0.5 * scan_cost(n_scanned, n_queries > 1 ? 1 : n_threads));
 }
 
 bool Pruner::worth_a_try(std::int64_t n_queries) const {
     auto& past = pasts_[n_queries > 1];
-    if (past.abandoned.load(std::memory_order_relaxed) <= 4 + past.tried.load(std::memory_order_relaxed) / 10) return true;
-    return past.skipped.fetch_add(1, std::memory_order_relaxed) % 32 == 31;
+    const double tried = past.tried.load(std::memory_order_relaxed);
+    if (past.spent.load(std::memory_order_relaxed) <= 4 + 1.05 * tried) return true;
+    return past.skipped.fetch_add(1, std::memory_order_relaxed) % 64 == 63;
 }
 
-void Pruner::note(std::int64_t n_queries, bool finished) const {
+void Pruner::note(std::int64_t n_queries, int n_threads, double spent, bool finished) const {
     auto& past = pasts_[n_queries > 1];
-    if (!finished) past.abandoned.fetch_add(1, std::memory_order_relaxed);
+    past.spent.fetch_add(spent / scan_cost(n_queries, n_threads) + !finished, std::memory_order_relaxed);
     if (past.tried.fetch_add(1, std::memory_order_relaxed) < 256) return;
     past.tried = past.tried / 2;  // what was long ago counts less and less
-    past.abandoned = past.abandoned / 2;
+    past.spent = past.spent / 2;
 }
 
 void Pruner::calibrate(const CodeBlocks& codes) {
@@ -78,7 +79,7 @@ void Pruner::calibrate(const CodeBlocks& codes) {
     const double most = scan_cost(1, 1);
     std::vector<std::uint8_t> query(codes.n_bytes());
     for (std::size_t i = 0; i < sampled_k.size(); ++i) {
-        const CodeQuery ask{codes, on_.lookups, {}, sampled_k[i], nullptr, nullptr, 1};
+        const CodeQuery ask{codes, plain_, {}, sampled_k[i], nullptr, nullptr, 1};
         for (std::int64_t sample = 0; sample < n_samples; ++sample) {
             codes.read((2 * sample + 1) * on_.tables.n_codes / (2 * n_samples), query.data());
             Reservoir nearest(sampled_k[i], Reservoir::unlimited, false);

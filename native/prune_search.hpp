@@ -18,7 +18,7 @@ class Pruner {
     // scan's cost.
     double budget(std::int64_t k, std::int64_t n_queries, int n_threads, double saved = 0.05) const;
     // What became of budgets, so that they are not given in vain; single queries and batches are counted apart.
-    void note(std::int64_t n_queries, bool finished) const;
+    void note(std::int64_t n_queries, int n_threads, double spent, bool finished) const;
     bool worth_a_try(std::int64_t n_queries) const;
 
     std::int64_t memory() const;
@@ -27,12 +27,14 @@ class Pruner {
     double scan_cost(std::int64_t n_queries, int n_threads) const;
     void calibrate(const CodeBlocks& codes);
 
+    const Lookups& plain_;
     OrderedTables on_;
     double n_blocks_;
     static constexpr std::array<std::int64_t, 2> sampled_k{10, 100};
     std::array<std::vector<double>, 2> samples_;  // what queries like the codes themselves take; ∞ for too much
     struct Past {
-        std::atomic<std::int64_t> tried{0}, abandoned{0}, skipped{0};
+        std::atomic<double> tried{0}, spent{0};  // queries, and what they cost, as parts of a scan
+        std::atomic<std::int64_t> skipped{0};
     };
     mutable std::array<Past, 2> pasts_;
 };

@@ -104,6 +104,7 @@ Distinct distinct_of(const Made<std::uint8_t>& codes, int n_bytes, const PruneTa
         }
     });
     Distinct all;
+    all.starts.reserve(table.n_keys() + 1);
     for (auto& part : parts) {
         for (auto start : part.starts) all.starts.push_back(static_cast<std::uint32_t>(all.n()) + start);
         all.codes.insert(all.codes.end(), part.codes.begin(), part.codes.end());
@@ -115,15 +116,20 @@ Distinct distinct_of(const Made<std::uint8_t>& codes, int n_bytes, const PruneTa
     return all;
 }
 
-// Memory of tables over so many codes, and what a search adds to them: weights and masks of the keys in order.
-double planned(const std::vector<int>& key_bits, int n_bytes, std::int64_t n_distinct, std::int64_t n_rows) {
-    double bytes = 4.0 * static_cast<double>(n_rows) + (n_distinct < n_rows ? 4.0 * static_cast<double>(n_distinct) : 0.0);
+struct Counts {
+    std::int64_t n_codes, n_distinct, n_rows;  // here, that differ, and that were allowed
+};
+
+// Bytes of tables, and of what a search adds to them: weights and masks of the keys in order.
+double memory_of(const std::vector<int>& key_bits, int n_bytes, const Counts& counts) {
+    auto bytes = BitOrder::memory(n_bytes) + 4 * counts.n_rows;
+    if (counts.n_distinct < counts.n_rows) bytes += 4 * (counts.n_distinct + 1);
     for (const int bits : key_bits) {
         const std::int64_t n_keys = std::int64_t{1} << bits;
-        bytes += static_cast<double>(n_bytes - bits / 8) * static_cast<double>(n_distinct) + 4.0 * static_cast<double>(n_keys) +
-                 12.0 * static_cast<double>(worth_ordering(n_keys, n_rows));
+        bytes += (n_bytes - bits / 8) * ((counts.n_distinct + 63) / 64 * 64) + 4 * (n_keys + 1) +
+                 12 * worth_ordering(n_keys, counts.n_codes);
     }
-    return bytes;
+    return static_cast<double>(bytes);
 }
 
 // About how many of the codes differ: of those whose hash ends in some zeros, exactly.
@@ -165,7 +171,7 @@ void fill_blocks(PruneTable& table, const Distinct& distinct, int n_bytes, const
         for (std::size_t j = 0; j < width; ++j) to[64 * j] = from[table.rest[j]];
     }
     table.blocks = std::move(blocks);
-    table.n_codes = static_cast<std::int64_t>(n);
+    table.n_distinct = static_cast<std::int64_t>(n);
 }
 
 void fill(PruneTable& table, const Distinct& distinct, int n_bytes) {
@@ -199,6 +205,7 @@ void PruneTable::set_rest(int n_bytes) {
 
 void PruneTable::read(std::uint32_t key_value, std::int64_t place, std::uint8_t* code) const {
     for (int i = 0; i < key_bits / 8; ++i) code[key[i]] = static_cast<std::uint8_t>(key_value >> (8 * i));
+    if (rest.empty()) return;
     const std::uint8_t* from = blocks.values.data() + place / 64 * 64 * static_cast<std::int64_t>(rest.size()) + place % 64;
     for (std::size_t j = 0; j < rest.size(); ++j) code[rest[j]] = from[64 * j];
 }
@@ -211,7 +218,8 @@ int PruneTable::compare(const std::uint8_t* rest_of_code, std::int64_t place) co
 }
 
 std::int64_t PruneTables::memory() const {
-    auto bytes = 4 * (rows.size() + firsts.size());
+    auto bytes = static_cast<std::size_t>(BitOrder::memory(static_cast<int>(bits.from().size() / 8)));
+    bytes += 4 * (rows.size() + firsts.size());
     for (const auto& table : tables) bytes += 4 * table.starts.size() + table.blocks.size();
     return static_cast<std::int64_t>(bytes);
 }
@@ -244,8 +252,8 @@ std::span<const std::uint32_t> PruneTables::rows_at(std::int64_t place) const {
 
 void PruneTables::check(int n_bytes) const {
     const auto fail = [](const char* what) { throw std::invalid_argument(what); };
-    if (tables.empty() || n_distinct < 1 || n_distinct > n_codes || n_codes > UINT32_MAX)
-        fail("tables must cover some codes");
+    if (tables.empty() || tables.size() > most_tables || n_distinct < 1 || n_distinct > n_codes || n_codes > UINT32_MAX)
+        fail("tables must be four at most, and must cover some codes");
     if (firsts.size() ? static_cast<std::int64_t>(firsts.size()) != n_distinct + 1
                       : static_cast<std::int64_t>(rows.size()) != n_distinct)
         fail("rows must be as many as codes");
@@ -256,9 +264,7 @@ void PruneTables::check(int n_bytes) const {
     if (std::adjacent_find(keys.begin(), keys.end()) != keys.end()) fail("keys must not share a byte");
     if (!keys.empty() && keys.back() >= n_bytes) fail("keys must be bytes of the codes");
     for (const auto& table : tables) {
-        if (table.key.empty() || table.key.size() > 3 || table.key_bits > 8 * std::ssize(table.key) ||
-            table.key_bits <= 8 * (std::ssize(table.key) - 1))
-            fail("a key must have one to three bytes, the last not in vain");
+        if (table.key_bits <= 8 * (std::ssize(table.key) - 1)) fail("a key must need its last byte");
         if (table.starts.size() != table.n_keys() + 1) fail("starts must be as many as keys, and one more");
         if (static_cast<std::int64_t>(table.blocks.size()) !=
             (n_distinct + 63) / 64 * 64 * static_cast<std::int64_t>(table.rest.size()))
@@ -267,7 +273,7 @@ void PruneTables::check(int n_bytes) const {
 }
 
 std::unique_ptr<PruneTables> build_tables(const CodeBlocks& blocks, const Lookups& lookups, std::span<const Sample> samples,
-                                          const std::int64_t* ids, const std::uint8_t* allowed, const TableLimits& limits,
+                                          const std::int64_t* ids, const std::uint8_t* allowed, const TableOptions& options,
                                           int n_threads) {
     const auto n = blocks.n_codes();
     const int n_bytes = blocks.n_bytes();
@@ -275,8 +281,8 @@ std::unique_ptr<PruneTables> build_tables(const CodeBlocks& blocks, const Lookup
     Made<std::uint8_t> codes(static_cast<std::size_t>(n) * n_bytes);
     blocks.read_all(codes.data(), 0, n);
     const auto different = about_distinct(codes, n_bytes);
-    const auto memory = [&](const std::vector<int>& key_bits) { return planned(key_bits, n_bytes, different, n); };
-    auto layout = lay_out(codes, lookups, samples, memory, limits);
+    const auto memory = [&](const std::vector<int>& key_bits) { return memory_of(key_bits, n_bytes, {n, different, n}); };
+    auto layout = lay_out(codes, lookups, samples, memory, options);
     if (layout.key_bits.empty()) return nullptr;
     permute(codes, layout.bits, n_bytes, n_threads);
     auto made = std::make_unique<PruneTables>();
@@ -287,7 +293,8 @@ std::unique_ptr<PruneTables> build_tables(const CodeBlocks& blocks, const Lookup
     made->n_codes = n;
     made->n_distinct = static_cast<std::int64_t>(distinct.n());
     const auto n_rows = static_cast<std::int64_t>(distinct.rows.size());
-    while (planned(layout.key_bits, n_bytes, made->n_distinct, n_rows) > limits.most_bytes) lower(layout.key_bits);
+    while (!layout.key_bits.empty() && memory_of(layout.key_bits, n_bytes, {n, made->n_distinct, n_rows}) > options.most_bytes)
+        shorten(layout.key_bits);
     if (layout.key_bits.empty()) return nullptr;
     made->tables = keyed_tables(layout, n_bytes);  // the first key is the same: it is not made shorter
     codes = {};

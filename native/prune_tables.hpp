@@ -32,6 +32,8 @@ template <class T> struct Shared {
     std::size_t size() const { return values.size(); }
 };
 
+inline constexpr std::size_t most_tables = 4;
+
 // The distinct codes by key; bytes that are all key are not stored again. In the first table, the codes of a key are
 // sorted by their other bytes.
 struct PruneTable {
@@ -40,7 +42,7 @@ struct PruneTable {
     std::vector<std::uint8_t> rest;  // the numbers of bytes that are not all key, as stored
     Shared<std::uint32_t> starts;    // (n_keys + 1,) where each key's codes begin
     Shared<std::uint8_t> blocks;     // of 64 codes, |rest| bytes each
-    std::int64_t n_codes = 0;
+    std::int64_t n_distinct = 0;
 
     std::uint32_t n_keys() const { return std::uint32_t{1} << key_bits; }
     std::uint32_t key_of(const std::uint8_t* code) const {
@@ -67,7 +69,7 @@ struct PruneTable {
         std::int64_t n_blocks() const { return (last - 1) / 64 - first / 64 + 1; }  // when not empty
     };
     Bucket bucket(std::uint32_t key_value) const {
-        const auto last = std::min<std::int64_t>(starts[key_value + 1], n_codes);
+        const auto last = std::min<std::int64_t>(starts[key_value + 1], n_distinct);
         return {std::min<std::int64_t>(starts[key_value], last), last};
     }
     // Store all bytes that are not all key.
@@ -104,7 +106,7 @@ inline std::int64_t worth_ordering(std::int64_t n_keys, std::int64_t n_codes) {
 
 // Null where the limits allow none. Queries like the samples shall be quick.
 std::unique_ptr<PruneTables> build_tables(const CodeBlocks& codes, const Lookups& lookups, std::span<const Sample> samples,
-                                          const std::int64_t* ids, const std::uint8_t* allowed, const TableLimits& limits,
+                                          const std::int64_t* ids, const std::uint8_t* allowed, const TableOptions& options,
                                           int n_threads);
 
 }  // namespace cghash

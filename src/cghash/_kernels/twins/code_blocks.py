@@ -161,8 +161,8 @@ class CodeBlocks:
         """What `prepare` built, as arrays by name; empty if there is nothing."""
         return {}
 
-    def adopt(self, arrays: dict[str, Any]) -> None:
-        """Take over what `prepared` gave, for the same codes."""
+    def adopt(self, arrays: dict[str, Any], always: bool = False) -> None:
+        """Take over what `prepared` gave, for the same codes; `always` as for `prepare`."""
 
     def info(self) -> dict[str, Any]:
         """Bytes of codes and of what `prepare` built."""
