@@ -252,8 +252,9 @@ std::span<const std::uint32_t> PruneTables::rows_at(std::int64_t place) const {
 
 void PruneTables::check(int n_bytes) const {
     const auto fail = [](const char* what) { throw std::invalid_argument(what); };
-    if (tables.empty() || tables.size() > most_tables || n_distinct < 1 || n_distinct > n_codes || n_codes > UINT32_MAX)
-        fail("tables must be four at most, and must cover some codes");
+    if (tables.size() > most_tables) fail("tables must be four at most");
+    if (tables.empty() || n_distinct < 1 || n_distinct > n_codes || n_codes > UINT32_MAX)
+        fail("tables must cover some codes");
     if (firsts.size() ? static_cast<std::int64_t>(firsts.size()) != n_distinct + 1
                       : static_cast<std::int64_t>(rows.size()) != n_distinct)
         fail("rows must be as many as codes");
