@@ -22,7 +22,8 @@ std::int64_t Pruner::memory() const {
 
 bool Pruner::takes_long(std::int64_t k) const {
     const auto& samples = samples_[k <= 30 ? 0 : 1];
-    return samples[samples.size() / 2] > 150e3;  // a thread takes some 30 µs to begin
+    // before a thread has begun, the other one goes further in its own tables than it need
+    return samples[samples.size() / 2] > 1e6;
 }
 
 double Pruner::scan_cost(std::int64_t n_queries, int n_threads) const {
