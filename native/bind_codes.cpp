@@ -124,7 +124,8 @@ std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays, int n_bytes) {
         table.blocks = shared<std::uint8_t>(arrays[("blocks" + number).c_str()]);
         if (table.key.empty() || table.key.size() > 3) throw std::invalid_argument("a key must have one to three bytes");
         // starts are one more than keys; whether these are a power of two is checked with the rest
-        table.key_bits = std::min(static_cast<int>(std::bit_width(table.starts.size())) - 1, 8 * static_cast<int>(table.key.size()));
+        table.key_bits = std::min(static_cast<int>(std::bit_width(table.starts.size())) - 1,
+                                  8 * static_cast<int>(table.key.size()));
         table.n_distinct = tables->n_distinct;
         table.set_rest(n_bytes);
         tables->tables.push_back(std::move(table));

@@ -14,6 +14,7 @@ BOTH = [pytest.param(twins, id="numpy")]
 ISAS = native.instruction_sets() if native is not None else []
 if native is not None:
     BOTH.append(pytest.param(native, id="native", marks=pytest.mark.native))
+needs_native = pytest.mark.skipif(native is None, reason="needs the native extension")
 WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 11, 16, 17, 20, 24, 33, 64, 128]
 PLENTY = 1e12
 
@@ -181,7 +182,7 @@ def test_pruning_of_crowded_keys_misses_nothing(isa, n_bytes, kind):
 
 
 @pytest.mark.native
-@pytest.mark.skipif(native is None, reason="needs the native extension")
+@needs_native
 @pytest.mark.parametrize(("share", "longest"), [(0.1, 20), (0.5, 16)])
 def test_keys_are_long_where_codes_are_crowded(share, longest):
     rng = np.random.default_rng(0)
@@ -203,7 +204,7 @@ def test_keys_are_long_where_codes_are_crowded(share, longest):
 
 
 @pytest.mark.native
-@pytest.mark.skipif(native is None, reason="needs the native extension")
+@needs_native
 def test_the_longest_keys_miss_nothing():
     rng = np.random.default_rng(0)
     codes, weights = some_codes(rng, 3000, 5, 0.1), some_weights(rng, 40, "random")
@@ -216,7 +217,7 @@ def test_the_longest_keys_miss_nothing():
 
 
 @pytest.mark.native
-@pytest.mark.skipif(native is None, reason="needs the native extension")
+@needs_native
 @pytest.mark.parametrize("key_bits", [[7], [25], [-3], [16, 16, 16], [8, 8, 8, 8, 8], [17, 17]])
 def test_keys_for_which_codes_have_no_room_are_refused(key_bits):
     blocks = native.CodeBlocks(5)
@@ -226,7 +227,7 @@ def test_keys_for_which_codes_have_no_room_are_refused(key_bits):
 
 
 @pytest.mark.native
-@pytest.mark.skipif(native is None, reason="needs the native extension")
+@needs_native
 @pytest.mark.parametrize(("n_bytes", "most"), [(4, 2), (16, 4)])
 @pytest.mark.parametrize("share", [0.02, 0.5])  # many equal codes; a few, which are too few to be expected
 def test_tables_take_no_more_than_they_may(n_bytes, most, share):
@@ -297,7 +298,7 @@ def test_blocks_and_tables_can_be_taken_over(kernels, case):
 
 
 @pytest.mark.native
-@pytest.mark.skipif(native is None, reason="needs the native extension")
+@needs_native
 @settings(max_examples=60)
 @given(data=st.data())
 def test_tables_that_were_tampered_with_are_refused_or_do_no_harm(data):
