@@ -1,6 +1,5 @@
 // What every instruction set provides. dispatch.cpp hands out the best table that this machine can run.
 #pragma once
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -45,13 +44,17 @@ struct NearestList {
     std::int64_t size;
 };
 
-// What finishes products over some axes only, which are no smaller than the whole ones.
+// What finishes products over some axes only, which are no smaller than the whole ones: first products over more axes,
+// no smaller either, then whole ones.
 struct NearestItems {
     const float* items;                // (n_items, n_features)
     std::int64_t n_features;
     const float* low;                  // (n_items,) half, less what rounding may have added
     const float* extra;                // (n_items,) what a threshold is raised by
-    std::atomic<std::int64_t>* n_finished;
+    const float* rest;                 // (n_items,) what `dots` have for all axes after the first
+    const float* more;                 // (n_items, n_more) what takes its place
+    std::int64_t n_more;
+    std::int64_t* n_finished;
 };
 
 // Products of items row.. with items column.., and the lists that they may enter.
@@ -106,8 +109,7 @@ struct KernelTable {
     void (*stump_deltas_8)(const StumpBlock&, const std::uint8_t* ranks);
     void (*stump_deltas_16)(const StumpBlock&, const std::uint16_t* ranks);
     void (*stump_deltas_32)(const StumpBlock&, const std::uint32_t* ranks);
-    void (*nearest_rows)(const NearestBlock&, std::int64_t first, std::int64_t last);
-    void (*nearest_columns_of)(const NearestBlock&, std::int64_t first, std::int64_t last);
+    void (*nearest)(const NearestBlock&);
     void (*project_f32)(const float* X, std::int64_t n, const double* coef, std::int64_t d, std::int64_t l, double* out);
     void (*project_f64)(const double* X, std::int64_t n, const double* coef, std::int64_t d, std::int64_t l, double* out);
     void (*dot_rows)(const float* Z, std::int64_t n, std::int64_t d, const float* v, float* out);

@@ -1,9 +1,8 @@
 #include "nearest.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
-
-#include "parallel.hpp"
 
 namespace cghash {
 namespace {
@@ -31,28 +30,39 @@ NearestLists::NearestLists(std::span<const float> half, std::span<const std::int
     far_ids_.assign(far_scores_.size(), -1);
 }
 
+void NearestLists::begin(std::span<const float> near, std::span<const float> far) {
+    if (near.size() != half_.size() || far.size() != half_.size())
+        throw std::invalid_argument("near and far must be as long as half");
+    for (std::int64_t i = 0; i < n_items(); ++i) {
+        std::fill_n(near_scores_.begin() + i * n_near_, n_near_, near[i]);
+        std::fill_n(far_scores_.begin() + i * n_far_, n_far_, far[i]);
+    }
+}
+
 void NearestLists::update(std::span<const float> dots, std::int64_t n_rows, std::int64_t n_columns, std::int64_t row,
-                          std::int64_t column, std::optional<std::span<const std::uint8_t>> relevant, int n_threads) {
-    offer(dots, n_rows, n_columns, row, column, relevant, n_threads, nullptr);
+                          std::int64_t column, std::optional<std::span<const std::uint8_t>> relevant) {
+    offer(dots, n_rows, n_columns, row, column, relevant, nullptr);
 }
 
 std::int64_t NearestLists::update_leading(std::span<const float> dots, std::int64_t n_rows, std::int64_t n_columns,
                                           std::int64_t row, std::int64_t column,
-                                          std::optional<std::span<const std::uint8_t>> relevant, int n_threads,
-                                          std::span<const float> items, std::int64_t n_features,
-                                          std::span<const float> low, std::span<const float> extra) {
-    if (static_cast<std::int64_t>(items.size()) != n_items() * n_features)
-        throw std::invalid_argument("items must have a row for each item");
-    if (low.size() != half_.size() || extra.size() != half_.size())
-        throw std::invalid_argument("low and extra must be as long as half");
-    std::atomic<std::int64_t> n_finished{0};
-    const NearestItems finish{items.data(), n_features, low.data(), extra.data(), &n_finished};
-    offer(dots, n_rows, n_columns, row, column, relevant, n_threads, &finish);
+                                          std::optional<std::span<const std::uint8_t>> relevant,
+                                          const NearestBounds& bounds) {
+    const auto& [items, low, extra, rest, more, n_features, n_more] = bounds;
+    if (static_cast<std::int64_t>(items.size()) != n_items() * n_features ||
+        static_cast<std::int64_t>(more.size()) != n_items() * n_more)
+        throw std::invalid_argument("items and more must have a row for each item");
+    if (low.size() != half_.size() || extra.size() != half_.size() || rest.size() != half_.size())
+        throw std::invalid_argument("low, extra and rest must be as long as half");
+    std::int64_t n_finished = 0;
+    const NearestItems finish{items.data(), n_features, low.data(), extra.data(), rest.data(), more.data(), n_more,
+                              &n_finished};
+    offer(dots, n_rows, n_columns, row, column, relevant, &finish);
     return n_finished;
 }
 
 void NearestLists::offer(std::span<const float> dots, std::int64_t n_rows, std::int64_t n_columns, std::int64_t row,
-                         std::int64_t column, std::optional<std::span<const std::uint8_t>> relevant, int n_threads,
+                         std::int64_t column, std::optional<std::span<const std::uint8_t>> relevant,
                          const NearestItems* finish) {
     const std::int64_t n = n_items();
     if (n_rows < 0 || n_rows > n || n_columns < 0 || n_columns > n ||
@@ -68,14 +78,7 @@ void NearestLists::offer(std::span<const float> dots, std::int64_t n_rows, std::
     const NearestBlock block{n_rows, n_columns, row, column, dots.data(), half_.data(), labels_.data(),
                              relevant ? relevant->data() : nullptr, {near_scores_.data(), near_ids_.data(), n_near_},
                              {far_scores_.data(), far_ids_.data(), n_far_}, finish};
-    const auto& kernel = kernels();
-    auto in_chunks = [&](std::int64_t total, std::int64_t size, auto work) {
-        parallel_chunks((total + size - 1) / size, n_threads, [&](std::int64_t chunk) {
-            work(block, chunk * size, std::min((chunk + 1) * size, total));
-        });
-    };
-    in_chunks(n_rows, chunk_rows, kernel.nearest_rows);
-    if (!diagonal) in_chunks(n_columns, nearest_columns, kernel.nearest_columns_of);
+    kernels().nearest(block);
 }
 
 }  // namespace cghash

@@ -11,10 +11,11 @@ from scipy import sparse
 from cghash import _kernels
 from cghash._kernels import twins
 from cghash.exceptions import InvalidInputError
-from cghash.learning.neighbor_graph import blocks, leading_axes, rows
+from cghash.learning.neighbor_graph import blocks, leading_axes, rows, thresholds
 from cghash.learning.neighbor_graph.bounds import slack_of
 from cghash.learning.neighbor_graph.items import DenseItems, SparseItems, first_copies, is_exact
 from cghash.learning.neighbor_graph.relevance import Labels
+from cghash.learning.neighbor_graph.workers import Workers, rounds
 from cghash.learning.neighbors import nearest
 
 ISAS = _kernels.native.instruction_sets() if _kernels.native else []
@@ -307,14 +308,14 @@ def test_error_bound_holds_against_long_double(d):
     assert np.all(error <= slack_of(d, 2.0**-24)(norms[:, None], norms))
 
 
-def lists_of(kernel, dots, half, labels, relevant, block):
+def lists_of(kernel, dots, half, labels, relevant, block, backwards=False):
     n = len(half)
     found = kernel(half, labels, min(4, n), min(3, n))
-    for row in range(0, n, block):
-        for column in range(row, n, block):
-            some = slice(row, row + block), slice(column, column + block)
-            marks = None if relevant is None else np.ascontiguousarray(relevant[some])
-            found.update(np.ascontiguousarray(dots[some]), row, column, marks, 2)
+    starts = [(row, column) for row in range(0, n, block) for column in range(row, n, block)]
+    for row, column in reversed(starts) if backwards else starts:
+        some = slice(row, row + block), slice(column, column + block)
+        marks = None if relevant is None else np.ascontiguousarray(relevant[some])
+        found.update(np.ascontiguousarray(dots[some]), row, column, marks)
     return *found.near(), *found.far()
 
 
@@ -333,11 +334,16 @@ def test_native_lists_equal_the_twin(isa, n, masked):
     _kernels.native.choose_instruction_set(isa)
     try:
         got = lists_of(_kernels.native.NearestLists, dots, half, labels, relevant, 290)
+        reversed_ = lists_of(_kernels.native.NearestLists, dots, half, labels, relevant, 57, backwards=True)
     finally:
         _kernels.native.choose_instruction_set("")
-    for ours, twin in zip(got, lists_of(twins.NearestLists, dots, half, labels, relevant, 290), strict=True):
-        np.testing.assert_array_equal(ours, twin)
-        assert ours.dtype == twin.dtype
+    twin = lists_of(twins.NearestLists, dots, half, labels, relevant, 290)
+    twin_reversed = lists_of(twins.NearestLists, dots, half, labels, relevant, 57, backwards=True)
+    for ours, other, *any_order in zip(got, twin, reversed_, twin_reversed, strict=True):
+        np.testing.assert_array_equal(ours, other)
+        assert ours.dtype == other.dtype
+        for lists in any_order:
+            np.testing.assert_array_equal(ours, lists)
 
 
 KERNELS = [pytest.param("native", marks=pytest.mark.native)] * bool(ISAS) + ["twin"]
@@ -354,11 +360,11 @@ def test_calls_that_would_leave_the_arrays_are_refused(which):
     dots, marks = np.zeros((2, 2), dtype=np.float32), np.zeros((2, 1), dtype=np.uint8)
     for row, column in ((-1, -1), (4, 4), (0, 4), (0, 1), (2, 0), (2**40, 2**40)):
         with pytest.raises(ValueError, match=r"row|column|diagonal"):
-            lists.update(dots, row, column, None, 1)
+            lists.update(dots, row, column, None)
     with pytest.raises(ValueError, match="relevant"):
-        lists.update(dots, 0, 0, marks, 1)
+        lists.update(dots, 0, 0, marks)
     with pytest.raises(ValueError, match="dots"):
-        lists.update(np.zeros((6, 1), dtype=np.float32), 0, 0, None, 1)
+        lists.update(np.zeros((6, 1), dtype=np.float32), 0, 0, None)
 
 
 def near_a_plane(n=300, d=70, whole=False):
@@ -381,6 +387,7 @@ def leading(monkeypatch):
             def __init__(self, *args):
                 self.lists = kernel(*args)
                 self.update, self.near, self.far = self.lists.update, self.lists.near, self.lists.far
+                self.begin = self.lists.begin
 
             def update_leading(self, *args):
                 finished.append(self.lists.update_leading(*args) / (2 * args[0].size))
@@ -403,7 +410,7 @@ def test_leading_axes_give_the_same_neighbours(engine, leading, whole, labelled,
     relevance = {True: rng.integers(0, 3, 300), False: None, "several": rng.random((300, 3)) < 0.4}[labelled]
     check(X, relevance, 5, 0 if relevance is None else 4)
     assert 0 < np.mean(finished) < 0.7  # it left out some, or it would not be worth its name
-    assert len(finished) == 21  # all blocks but the first row of them
+    assert len(finished) == 28  # every block
 
 
 def test_blocks_in_which_leading_axes_tell_little_are_multiplied_whole(engine, leading, monkeypatch):
@@ -411,13 +418,16 @@ def test_blocks_in_which_leading_axes_tell_little_are_multiplied_whole(engine, l
     monkeypatch.setattr(blocks, "BLOCK", 45)
     monkeypatch.setattr(blocks, "FINISHED_MOST", 0.0)
     monkeypatch.setattr(_kernels, "NearestLists", counting(_kernels.NearestLists))
-    check(near_a_plane(), np.arange(300) % 3, 5, 4)
-    assert len(finished) == 6  # one in each row of blocks but the first
+    near, far = nearest(near_a_plane(), np.arange(300) % 3, 5, 4, 1)
+    assert len(finished) == len(list(rounds(7, blocks.GROUP)))  # one in each round
+    expected = brute_force(near_a_plane(), np.arange(300) % 3, 5, 4)
+    np.testing.assert_array_equal(near, expected[0])
+    np.testing.assert_array_equal(far, expected[1])
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
-@pytest.mark.parametrize(("d", "p"), [(1, 1), (33, 5), (70, 32), (784, 128)])
-def test_products_over_leading_axes_bound_whole_products_from_above(d, p, scale):
+@pytest.mark.parametrize(("d", "n_leading", "p"), [(1, 1, 1), (33, 3, 5), (70, 32, 32), (70, 32, 70), (784, 64, 255)])
+def test_products_over_leading_axes_bound_whole_products_from_above(d, n_leading, p, scale):
     rng = np.random.default_rng(d)
     X = rng.normal(size=(120, min(d, 7))) @ rng.normal(size=(min(d, 7), d)) * np.exp(2 * rng.normal(size=(120, 1)))
     X32, squares = DenseItems(X * scale).singles()
@@ -427,8 +437,13 @@ def test_products_over_leading_axes_bound_whole_products_from_above(d, p, scale)
         :p
     ].T  # nothing remains: r is all rounding
     for V in (skewed, principal):
-        axes = leading_axes.LeadingAxes(X32, squares, np.ascontiguousarray(V))
-        assert np.all(axes.axes @ axes.axes.T >= exact @ exact.T)
+        with Workers(2) as workers:
+            axes = leading_axes.LeadingAxes(X32, squares, np.ascontiguousarray(V), min(n_leading, V.shape[1]), workers)
+        few = axes.axes @ axes.axes.T
+        more = few - np.outer(axes.rest, axes.rest) + axes.more @ axes.more.T
+        assert np.all(few >= exact @ exact.T)
+        assert np.all(more >= exact @ exact.T)
+        assert np.all(more <= few + 1e-5 * np.outer(np.sqrt(squares), np.sqrt(squares)))  # it is not the looser one
         assert np.all(axes.low < squares / 2)
 
 
@@ -441,10 +456,11 @@ def test_native_lists_from_bounds_equal_the_twin(isa, n, d, masked):
     rng = np.random.default_rng(n)
     X = rng.integers(0, 4, (n, d)).astype(np.float32)
     half = (X * X).sum(axis=1) / 2
-    bounds = X @ X.T + rng.integers(0, 3, (n, 1)) + rng.integers(0, 3, n)
+    rest, more = rng.integers(0, 2, n).astype(np.float32), rng.integers(0, 2, (n, d // 3)).astype(np.float32)
+    bounds = X @ X.T + np.maximum(0, np.outer(rest, rest) - more @ more.T) + rng.integers(0, 3, (n, 1))
     labels = rng.integers(0, 3, n).astype(np.int32)
     relevant = np.ones((n, n), dtype=np.uint8) if masked else None
-    rest = X, half, np.zeros(n, dtype=np.float32)
+    arrays = X, half, np.zeros(n, dtype=np.float32), rest, more
 
     def from_bounds(kernel):
         found = kernel(half, labels, min(4, n), min(3, n))
@@ -453,7 +469,7 @@ def test_native_lists_from_bounds_equal_the_twin(isa, n, d, masked):
                 some = slice(row, row + 290), slice(column, column + 290)
                 marks = None if relevant is None else np.ascontiguousarray(relevant[some])
                 block = np.ascontiguousarray(bounds[some], dtype=np.float32)
-                assert 0 <= found.update_leading(block, row, column, marks, 2, *rest) <= 2 * block.size
+                assert 0 <= found.update_leading(block, row, column, marks, *arrays) <= 2 * block.size
         return *found.near(), *found.far()
 
     _kernels.native.choose_instruction_set(isa)
@@ -472,10 +488,56 @@ def test_bounds_that_do_not_fit_the_items_are_refused(which):
     kernel = (twins if which == "twin" else _kernels.native).NearestLists
     five, X = np.zeros(5, dtype=np.float32), np.zeros((5, 3), dtype=np.float32)
     lists, dots = kernel(five, np.zeros(5, dtype=np.int32), 2, 2), np.zeros((5, 5), dtype=np.float32)
-    with pytest.raises(ValueError, match="items"):
-        lists.update_leading(dots, 0, 0, None, 1, X[:4], five, five)
-    for low, extra in ((five[:4], five), (five, five[:4])):
-        with pytest.raises(ValueError, match="low and extra"):
-            lists.update_leading(dots, 0, 0, None, 1, X, low, extra)
+    right = {"items": X, "low": five, "extra": five, "rest": five, "more": X}
+    for name, array in right.items():
+        with pytest.raises(ValueError, match=name):
+            lists.update_leading(dots, 0, 0, None, **(right | {name: array[:4]}))
     with pytest.raises(ValueError, match="row"):
-        lists.update_leading(dots, 1, 1, None, 1, X, five, five)
+        lists.update_leading(dots, 1, 1, None, **right)
+    for near, far in ((five[:4], five), (five, five[:4])):
+        with pytest.raises(ValueError, match="near and far"):
+            lists.begin(near, far)
+
+
+@pytest.mark.parametrize("which", KERNELS)
+def test_lists_begin_below_what_they_are_told(which):
+    kernel = (twins if which == "twin" else _kernels.native).NearestLists
+    X = np.arange(6, dtype=np.float32)[:, None]
+    lists = kernel(X[:, 0] ** 2 / 2, np.zeros(6, dtype=np.int32), 2, 0)
+    lists.begin(np.array([np.inf, 0.5, 0, 0, 0, -11], dtype=np.float32), np.zeros(6, dtype=np.float32))
+    lists.update(X @ X.T, 0, 0, None)
+    scores, ids = lists.near()
+    assert ids.tolist() == [[1, 2], [0, 2], [1, 3], [2, 4], [3, 5], [4, -1]]
+    assert scores[5].tolist() == [-12, -11]
+
+
+@pytest.mark.parametrize("n", range(12))
+@pytest.mark.parametrize("width", [1, 2, 3, 8])
+def test_rounds_have_every_pair_once_and_share_no_number(n, width):
+    seen = []
+    for pairs in rounds(n, width):
+        numbers = [number for pair in pairs for number in set(pair)]
+        assert len(numbers) == len(set(numbers))
+        seen += pairs
+    assert sorted(seen) == [(i, j) for i in range(n) for j in range(i, n)]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 9), st.integers(0, 9), st.integers(0, 99))
+def test_thresholds_lie_above_enough_scores_and_not_far(n, size, n_near, n_far, seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, 6)), rng.integers(0, 3, n)
+    X32, squares = DenseItems(X).singles()
+    with pytest.MonkeyPatch.context() as patch, Workers(2) as workers:
+        patch.setattr(thresholds, "NEIGHBORHOOD", size)
+        got = thresholds.thresholds(X32, squares, X32, Labels(y), [min(n_near, n), min(n_far, n)], workers)
+    groups = thresholds.neighborhoods(X32, size)
+    assert sorted(np.concatenate(groups).tolist()) == list(range(n))
+    assert max(group.size for group in groups) <= size
+    scores = squares / 2 - X32.astype(np.float64) @ X32.astype(np.float64).T
+    for group in groups:
+        for i in group:
+            for limit, kind, k in zip(got, (True, False), (n_near, n_far), strict=True):
+                others = [j for j in group if j != i and (y[j] == y[i]) == kind]
+                enough = np.sort(scores[i, others])[k - 1 : k] if k else []
+                assert limit[i] == np.inf if len(enough) == 0 else enough[0] < limit[i] < enough[0] + 1e-5

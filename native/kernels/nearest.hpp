@@ -1,10 +1,11 @@
 // The rare values of a block of products that enter a list of nearest items.
 //
-// A list is sorted by score, its last score is its threshold, and a list of no places has no threshold to pass. Items
-// come to each list in increasing order of id, so that `<` alone keeps the lower id first among equal scores.
+// A list is sorted by (score, id), its last entry is its threshold, and a list of no places has no threshold to pass.
 //
-// Products over some axes give scores that are too low; what lies below a threshold even so is multiplied out.
+// Products over some axes give scores that are too low; what lies below a threshold even so is multiplied over more axes,
+// and what is left then over all features.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -77,24 +78,29 @@ struct Lanes {
 using Lanes = OneLane;
 #endif
 
-inline float threshold(const NearestList& list, std::int64_t item) {
-    return list.size ? list.scores[(item + 1) * list.size - 1] : -std::numeric_limits<float>::infinity();
+// What a score of an item from first_other on must lie below to enter the item's list: the last score there, or just
+// above it where an equal one may come with a lower id
+inline float threshold(const NearestList& list, std::int64_t item, std::int64_t first_other) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    if (!list.size) return -infinity;
+    const std::int64_t last = (item + 1) * list.size - 1;
+    return first_other < list.ids[last] ? std::nextafter(list.scores[last], infinity) : list.scores[last];
 }
 
-// Put `id` in its place in the item's list, unless it is the item itself; the list's new threshold
-inline float offer(const NearestList& list, std::int64_t item, float score, std::int64_t id) {
-    const float last = threshold(list, item);
-    if (id == item || !(score < last)) return last;
+// Put `id` in its place in the item's list, unless it is the item itself
+inline void offer(const NearestList& list, std::int64_t item, float score, std::int64_t id) {
+    if (!list.size || id == item) return;
     float* scores = list.scores + item * list.size;
     std::int32_t* ids = list.ids + item * list.size;
+    auto before = [&](std::int64_t place) { return score < scores[place] || (score == scores[place] && id < ids[place]); };
     std::int64_t place = list.size - 1;
-    for (; place > 0 && score < scores[place - 1]; --place) {
+    if (!before(place)) return;
+    for (; place > 0 && before(place - 1); --place) {
         scores[place] = scores[place - 1];
         ids[place] = ids[place - 1];
     }
     scores[place] = score;
     ids[place] = static_cast<std::int32_t>(id);
-    return threshold(list, item);
 }
 
 // x·y in floats
@@ -111,29 +117,85 @@ inline float product(const float* x, const float* y, std::int64_t d) {
     return sum_f8(low + high) + tail;
 }
 
-// How the products of a block become scores: as they are, or after a look at the whole items.
+// Pairs of a block that lie below a threshold, to be looked at together: their items are fetched ahead.
+struct Pair {
+    std::int64_t item, other;
+    float dots, limit;                 // its product, and what its score must lie below
+    bool relevant;
+};
+
+struct Pairs {
+    static constexpr int most = 64, ahead = 4;
+    Pair pairs[most + 16];
+    int n = 0;
+    bool full() const { return n >= most; }
+    void add(const Pair& pair) { pairs[n++] = pair; }
+    const Pair& after(int at, int steps) const { return pairs[std::min(at + steps, n - 1)]; }
+};
+
+inline void fetch(const float* row, std::int64_t n) {
+    for (std::int64_t f = 0; f < n; f += 16) __builtin_prefetch(row + f);
+}
+
+// How the products of a block become scores: as they are, or after a look at more axes and at the whole items.
 struct Whole {
     const NearestBlock& block;
+    bool by_rows;
     const float* half() const { return block.half; }
     float raised(float threshold, std::int64_t) const { return threshold; }
-    float score(std::int64_t, std::int64_t other, float dots) { return block.half[other] - dots; }
+    void settle(Pairs&) const {}
+    float score(const Pairs& pairs, int at) const {
+        return block.half[pairs.pairs[at].other] - pairs.pairs[at].dots;
+    }
 };
 
 struct Leading {
     const NearestBlock& block;
+    bool by_rows;                      // pairs share their item, else the other
     const NearestItems& finish = *block.finish;
-    std::int64_t n_finished = 0;
-    ~Leading() { finish.n_finished->fetch_add(n_finished, std::memory_order_relaxed); }
     const float* half() const { return finish.low; }
     float raised(float threshold, std::int64_t item) const {
         return std::isinf(threshold) ? threshold : threshold + std::abs(threshold) * 0x1p-21f + finish.extra[item];
     }
-    float score(std::int64_t item, std::int64_t other, float) {
-        ++n_finished;
+    bool below(const Pair& pair) const {
+        const std::int64_t m = finish.n_more;
+        const float rest = finish.rest[pair.item] * finish.rest[pair.other];
+        const float more = product(finish.more + pair.item * m, finish.more + pair.other * m, m);
+        return finish.low[pair.other] - (pair.dots - rest + more) < pair.limit;
+    }
+    // Keep the pairs that lie below even by more axes
+    void settle(Pairs& pairs) const {
+        const std::int64_t m = finish.n_more;
+        int n = 0;
+        for (int at = 0; at < pairs.n; ++at) {
+            const Pair& next = pairs.after(at, Pairs::ahead);
+            fetch(finish.more + (by_rows ? next.other : next.item) * m, m);
+            const Pair pair = pairs.pairs[at];
+            pairs.pairs[n] = pair;
+            n += below(pair);
+        }
+        pairs.n = n;
+        *finish.n_finished += n;
+    }
+    float score(const Pairs& pairs, int at) const {
         const std::int64_t d = finish.n_features;
-        return block.half[other] - product(finish.items + item * d, finish.items + other * d, d);
+        const Pair &pair = pairs.pairs[at], &next = pairs.after(at, 1);
+        fetch(finish.items + (by_rows ? next.other : next.item) * d, d);
+        return block.half[pair.other] - product(finish.items + pair.item * d, finish.items + pair.other * d, d);
     }
 };
+
+// Offer what is left of the pairs to the lists; `seen` is told of each
+template <class Scores, class Seen>
+inline void offer_all(const NearestBlock& block, const Scores& scores, Pairs& pairs, Seen seen) {
+    scores.settle(pairs);
+    for (int at = 0; at < pairs.n; ++at) {
+        const Pair& pair = pairs.pairs[at];
+        offer(pair.relevant ? block.near : block.far, pair.item, scores.score(pairs, at), pair.other);
+        seen(pair);
+    }
+    pairs.n = 0;
+}
 
 // Is column j of the block relevant to row i?
 inline bool is_relevant(const NearestBlock& block, std::int64_t i, std::int64_t j) {
@@ -149,80 +211,108 @@ inline typename L::Kinds kinds(const NearestBlock& block, std::int64_t i, std::i
 
 // Offer the columns from j to the list of row i, as many whole vectors as there are; where it stopped
 template <class L, bool by_label, class Scores>
-inline std::int64_t row_span(const NearestBlock& block, Scores& scores, std::int64_t i, std::int64_t j) {
+inline std::int64_t row_span(const NearestBlock& block, const Scores& scores, Pairs& pairs, std::int64_t i, std::int64_t j) {
     const std::int64_t item = block.row + i;
     const float* dots = block.dots + i * block.n_columns;
     const float* half = scores.half() + block.column;
-    float near = scores.raised(threshold(block.near, item), item), far = scores.raised(threshold(block.far, item), item);
+    float near, far;
+    auto look = [&] {
+        near = scores.raised(threshold(block.near, item, block.column), item);
+        far = scores.raised(threshold(block.far, item, block.column), item);
+    };
+    look();
     for (; j + L::width <= block.n_columns; j += L::width) {
         unsigned hits = L::below(L::load(half + j), L::load(dots + j), L::splat(near), L::splat(far),
                                  kinds<L, by_label>(block, i, j));
+        if (!hits) continue;
         for (; hits; hits &= hits - 1) {
-            const std::int64_t column = j + std::countr_zero(hits), other = block.column + column;
-            const float score = scores.score(item, other, dots[column]);
+            const std::int64_t column = j + std::countr_zero(hits);
             const bool relevant = is_relevant(block, i, column);
-            const float last = offer(relevant ? block.near : block.far, item, score, other);
-            (relevant ? near : far) = scores.raised(last, item);
+            pairs.add({item, block.column + column, dots[column], relevant ? near : far, relevant});
+        }
+        if (pairs.full()) {
+            offer_all(block, scores, pairs, [](const Pair&) {});
+            look();
         }
     }
     return j;
 }
 
 template <bool by_label, class Scores>
-inline void rows_of(const NearestBlock& block, std::int64_t first, std::int64_t last) {
-    Scores scores{block};
-    for (std::int64_t i = first; i < last; ++i) {
-        const std::int64_t j = row_span<Lanes, by_label>(block, scores, i, 0);
-        row_span<OneLane, by_label>(block, scores, i, j);
+inline void rows_of(const NearestBlock& block) {
+    const Scores scores{block, true};
+    Pairs pairs;
+    for (std::int64_t i = 0; i < block.n_rows; ++i) {
+        const std::int64_t j = row_span<Lanes, by_label>(block, scores, pairs, i, 0);
+        row_span<OneLane, by_label>(block, scores, pairs, i, j);
+        offer_all(block, scores, pairs, [](const Pair&) {});
     }
 }
 
-// Offer row i to the lists of the columns from j to last; near and far hold these lists' thresholds, from `first` on
+// The thresholds of some columns' lists.
+template <class Scores>
+struct ColumnThresholds {
+    const NearestBlock& block;
+    const Scores& scores;
+    std::int64_t first;                // column
+    float near[cghash::nearest_columns], far[cghash::nearest_columns];
+    void look(std::int64_t column) {
+        const std::int64_t item = block.column + column;
+        near[column - first] = scores.raised(threshold(block.near, item, block.row), item);
+        far[column - first] = scores.raised(threshold(block.far, item, block.row), item);
+    }
+    void offer_all(Pairs& pairs) {
+        CGHASH_ISA::offer_all(block, scores, pairs, [this](const Pair& pair) { look(pair.item - block.column); });
+    }
+};
+
+// Offer row i to the lists of the columns from j to last
 template <class L, bool by_label, class Scores>
-inline std::int64_t column_span(const NearestBlock& block, Scores& scores, std::int64_t i, std::int64_t first,
-                                std::int64_t j, std::int64_t last, float* near, float* far) {
-    const std::int64_t other = block.row + i;
+inline std::int64_t column_span(const NearestBlock& block, Pairs& pairs, ColumnThresholds<Scores>& limits,
+                                std::int64_t i, std::int64_t j, std::int64_t last) {
+    const std::int64_t other = block.row + i, first = limits.first;
     const float* dots = block.dots + i * block.n_columns;
-    const float half = scores.half()[other];
+    const float half = limits.scores.half()[other];
     for (; j + L::width <= last; j += L::width) {
-        unsigned hits = L::below(L::splat(half), L::load(dots + j), L::load(near + j - first), L::load(far + j - first),
-                                 kinds<L, by_label>(block, i, j));
+        unsigned hits = L::below(L::splat(half), L::load(dots + j), L::load(limits.near + j - first),
+                                 L::load(limits.far + j - first), kinds<L, by_label>(block, i, j));
         for (; hits; hits &= hits - 1) {
-            const std::int64_t column = j + std::countr_zero(hits), item = block.column + column;
-            const float score = scores.score(item, other, dots[column]);
+            const std::int64_t column = j + std::countr_zero(hits);
             const bool relevant = is_relevant(block, i, column);
-            const float last_score = offer(relevant ? block.near : block.far, item, score, other);
-            (relevant ? near : far)[column - first] = scores.raised(last_score, item);
+            const float limit = (relevant ? limits.near : limits.far)[column - first];
+            pairs.add({block.column + column, other, dots[column], limit, relevant});
         }
+        if (pairs.full()) limits.offer_all(pairs);
     }
     return j;
 }
 
 template <bool by_label, class Scores>
 inline void columns_of(const NearestBlock& block, std::int64_t first, std::int64_t last) {
-    Scores scores{block};
-    float near[cghash::nearest_columns], far[cghash::nearest_columns];
-    for (std::int64_t j = first; j < last; ++j) {
-        const std::int64_t item = block.column + j;
-        near[j - first] = scores.raised(threshold(block.near, item), item);
-        far[j - first] = scores.raised(threshold(block.far, item), item);
-    }
+    const Scores scores{block, false};
+    Pairs pairs;
+    ColumnThresholds<Scores> limits{block, scores, first, {}, {}};
+    for (std::int64_t j = first; j < last; ++j) limits.look(j);
     for (std::int64_t i = 0; i < block.n_rows; ++i) {
-        const std::int64_t j = column_span<Lanes, by_label>(block, scores, i, first, first, last, near, far);
-        column_span<OneLane, by_label>(block, scores, i, first, j, last, near, far);
+        const std::int64_t j = column_span<Lanes, by_label>(block, pairs, limits, i, first, last);
+        column_span<OneLane, by_label>(block, pairs, limits, i, j, last);
     }
+    limits.offer_all(pairs);
 }
 
-// Offer every column of the block to the lists of its rows first..last - 1
-inline void nearest_rows(const NearestBlock& block, std::int64_t first, std::int64_t last) {
-    if (block.finish) (block.relevant ? rows_of<false, Leading> : rows_of<true, Leading>)(block, first, last);
-    else (block.relevant ? rows_of<false, Whole> : rows_of<true, Whole>)(block, first, last);
+template <bool by_label, class Scores>
+inline void both_of(const NearestBlock& block) {
+    rows_of<by_label, Scores>(block);
+    if (block.row == block.column) return;
+    constexpr std::int64_t step = cghash::nearest_columns;
+    for (std::int64_t first = 0; first < block.n_columns; first += step)
+        columns_of<by_label, Scores>(block, first, std::min(first + step, block.n_columns));
 }
 
-// Offer every row of the block to the lists of its columns first..last - 1, at most nearest_columns of them
-inline void nearest_columns_of(const NearestBlock& block, std::int64_t first, std::int64_t last) {
-    if (block.finish) (block.relevant ? columns_of<false, Leading> : columns_of<true, Leading>)(block, first, last);
-    else (block.relevant ? columns_of<false, Whole> : columns_of<true, Whole>)(block, first, last);
+// Offer every column of the block to the lists of its rows, and the other way round
+inline void nearest(const NearestBlock& block) {
+    if (block.finish) (block.relevant ? both_of<false, Leading> : both_of<true, Leading>)(block);
+    else (block.relevant ? both_of<false, Whole> : both_of<true, Whole>)(block);
 }
 
 }  // namespace CGHASH_ISA

@@ -7,7 +7,8 @@ the work is done in float32 nevertheless:
    diagonal serve both directions; item j's score for item i is |y|²/2 - x·y, half its squared distance less a
    constant of i.
    Of many items with many features only the products over their leading axes are computed, which bound the
-   whole ones from above; the few pairs whose score may still enter a list are multiplied out (`LeadingAxes`).
+   whole ones from above; the few pairs whose score may still enter a list are multiplied over more axes, and what
+   is left is multiplied out (`LeadingAxes`). That list begins with a bound from the items around (`thresholds`).
 2. Each item keeps some more candidates than asked for. A bound on all rounding errors tells which runs of its
    list may be out of order: these, and only these, are sorted by their float64 distances.
 3. Where such a run may reach past the candidates kept, all scores of that item are computed again in float64,
@@ -46,7 +47,7 @@ def nearest(X: Any, relevance: ArrayLike | Any | None, n_near: int, n_far: int, 
     relevance : (n,) integer labels (relevant: the same label), (n, L) 0/1 indicator matrix, dense or sparse
         (relevant: a label in common), or None: all items are relevant to each other, and `n_far` must be 0
     n_near, n_far : how many of each
-    n_threads : threads of the selection; the matrix products take what BLAS takes
+    n_threads : threads, each with blocks of its own; BLAS has one thread meanwhile
 
     Returns
     -------

@@ -29,17 +29,23 @@ class NearestLists:
             (np.full(shape, np.inf, dtype=np.float32), np.full(shape, -1, dtype=np.int32)) for shape in shapes
         ]
 
+    def begin(self, near: Singles, far: Singles) -> None:
+        """Scores that `places` others of each item lie below: lists begin with them, before the first block."""
+        if near.size != self._half.size or far.size != self._half.size:
+            raise ValueError("near and far must be as long as half")
+        self._near[0][:], self._far[0][:] = near[:, None], far[:, None]
+
     def near(self) -> tuple[Singles, Ids]:
         return self._near[0].copy(), self._near[1].copy()
 
     def far(self) -> tuple[Singles, Ids]:
         return self._far[0].copy(), self._far[1].copy()
 
-    def update(self, dots: Singles, row: int, column: int, relevant: NDArray[np.uint8] | None, n_threads: int) -> None:
+    def update(self, dots: Singles, row: int, column: int, relevant: NDArray[np.uint8] | None) -> None:
         """Offer the products of items row.. with items column.. to the lists of both.
 
-        A block on the diagonal serves its rows; any other must lie right of it. Blocks must come row after
-        row, from left to right.
+        A block on the diagonal serves its rows; any other must lie right of it. Blocks come in any order, and from
+        several threads where they share no items.
         """
         self._check(dots, row, column, relevant)
         rows, columns = np.arange(row, row + dots.shape[0]), np.arange(column, column + dots.shape[1])
@@ -54,24 +60,27 @@ class NearestLists:
         row: int,
         column: int,
         relevant: NDArray[np.uint8] | None,
-        n_threads: int,
         items: Singles,
         low: Singles,
         extra: Singles,
+        rest: Singles,
+        more: Singles,
     ) -> int:
         """Offer products of which `dots` are upper bounds; how many had to be multiplied out, in both directions.
 
-        A score low[j] - dots[i, j] that is not below item i's threshold, raised by extra[i], lies above for sure;
-        others are finished with the products of items (n, d).
+        A score low[j] - dots[i, j] that is not below item i's threshold, raised by extra[i], lies above for sure.
+        For others the tighter dots[i, j] - rest[i]·rest[j] + more[i]·more[j] is asked, an upper bound too, and what
+        is left is finished with the products of items (n, d).
         """
-        if len(items) != self._half.size:
-            raise ValueError("items must have a row for each item")
-        if low.size != self._half.size or extra.size != self._half.size:
-            raise ValueError("low and extra must be as long as half")
+        if len(items) != self._half.size or len(more) != self._half.size:
+            raise ValueError("items and more must have a row for each item")
+        if any(vector.size != self._half.size for vector in (low, extra, rest)):
+            raise ValueError("low, extra and rest must be as long as half")
         self._check(dots, row, column, relevant)
         rows, columns = np.arange(row, row + dots.shape[0]), np.arange(column, column + dots.shape[1])
         same = self._labels[rows][:, None] == self._labels[columns] if relevant is None else relevant != 0
         whole = items[rows] @ items[columns].T
+        dots = np.minimum(dots, dots - np.outer(rest[rows], rest[columns]) + more[rows] @ more[columns].T)
         below = low[columns] - dots < self._raised(rows, extra, same)
         self._offer(rows, columns, np.where(below, self._half[columns] - whole, np.float32(np.inf)), same)
         if row == column:
@@ -86,6 +95,7 @@ class NearestLists:
             lists[items, -1] if lists.shape[1] else np.full(items.size, -np.inf, dtype=np.float32)
             for lists in (self._near[0], self._far[0])
         ]
+        last = [np.nextafter(t, np.float32(np.inf)) for t in last]  # an equal one may have a lower id
         size = [np.where(np.isinf(t), np.float32(0.0), np.abs(t)) for t in last]
         raised = [t + s * np.float32(2.0**-21) + extra[items] for t, s in zip(last, size, strict=True)]
         return np.where(near, raised[0][:, None], raised[1][:, None])
@@ -114,7 +124,8 @@ def _merge(scores: Singles, ids: Ids, items: NDArray[np.int64], others: NDArray[
     size = scores.shape[1]
     if size == 0:
         return
-    below = offered < scores[items, -1][:, None]
+    last, last_id = scores[items, -1][:, None], ids[items, -1][:, None]
+    below = (offered < last) | ((offered == last) & (others < last_id))
     if size < others.size:
         below &= offered <= np.partition(offered, size - 1, axis=1)[:, size - 1 : size]
     hit, which = np.nonzero(below)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,16 @@ from .bounds import SINGLE, least_unseen, settle, slack_of
 from .items import DenseItems, is_exact
 from .leading_axes import LeadingAxes
 from .relevance import Labels, SharedLabel
+from .thresholds import thresholds
+from .workers import Workers, rounds
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
-BLOCK = 2048  # items on a side of a block of products
+BLOCK = 512  # items on a side of a block of products: it stays in a thread's cache
+GROUP = 4  # blocks, or as many as there are threads, whose items stay in the cache that threads share
 SPARE = 6  # candidates kept beyond those asked for
 FINISHED_MOST = 0.04  # of a block's products, in each direction: above it, whole products are cheaper
 
@@ -27,20 +29,13 @@ FINISHED_MOST = 0.04  # of a block's products, in each direction: above it, whol
 def by_blocks(items: DenseItems, relevant: Labels | SharedLabel, near: Ints, far: Ints, n_threads: int) -> Ints:
     """Fill near and far by float32 products; the rows that these cannot tell."""
     X, squares = items.singles()  # (n, d) float32, (n,)
-    half = (squares / 2).astype(np.float32)
     places = [min(lists.shape[1] + SPARE, items.n) if lists.shape[1] else 0 for lists in (near, far)]
-    found = _kernels.NearestLists(half, relevant.codes, *places)
-    leading = LeadingAxes.of(X, squares)
-    memory, few = np.empty(min(BLOCK, items.n) ** 2, dtype=np.float32), False
-    for rows, columns in _blocks(items.n):
-        if rows == columns:
-            few = rows.start > 0  # the first row of blocks begins all lists
-        where = rows.start, columns.start, relevant.block(rows, columns), n_threads
-        if leading is None or not few:
-            found.update(_products(X, rows, columns, memory), *where)
-        else:
-            dots = _products(leading.axes, rows, columns, memory)
-            few = found.update_leading(dots, *where, X, leading.low, leading.extra) <= FINISHED_MOST * 2 * dots.size
+    found = _kernels.NearestLists((squares / 2).astype(np.float32), relevant.codes, *places)
+    with Workers(n_threads) as workers:
+        leading = LeadingAxes.of(X, squares, workers)
+        if leading is not None:
+            found.begin(*thresholds(X, squares, leading.axes, relevant, places, workers))
+        _offer_all(X, leading, found, relevant, workers)
     del X, leading
     undecided = np.zeros(items.n, dtype=bool)
     for lists, (scores, ids) in ((near, found.near()), (far, found.far())):
@@ -49,17 +44,26 @@ def by_blocks(items: DenseItems, relevant: Labels | SharedLabel, near: Ints, far
     return np.flatnonzero(undecided)
 
 
-def _blocks(n: int) -> Iterator[tuple[slice, slice]]:
-    """Rows and columns of the blocks on and above the diagonal, row after row."""
-    slices = [slice(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK)]
-    for at, rows in enumerate(slices):
-        yield from ((rows, columns) for columns in slices[at:])
+def _offer_all(
+    X: Singles, leading: LeadingAxes | None, found: Any, relevant: Labels | SharedLabel, workers: Workers
+) -> None:
+    """Offer every item to every other, block by block; blocks that are multiplied at the same time share no items."""
+    blocks = [slice(first, min(first + BLOCK, len(X))) for first in range(0, len(X), BLOCK)]
+    few = True
 
+    def offer(pair: tuple[int, int]) -> None:
+        nonlocal few
+        rows, columns = blocks[pair[0]], blocks[pair[1]]
+        where = rows.start, columns.start, relevant.block(rows, columns)
+        if leading is None or not few:
+            found.update(workers.product(X[rows], X[columns]), *where)
+        else:
+            dots = workers.product(leading.axes[rows], leading.axes[columns])
+            few = found.update_leading(dots, *where, X, *leading.bounds) <= FINISHED_MOST * 2 * dots.size
 
-def _products(X: Singles, rows: slice, columns: slice, memory: Singles) -> Singles:
-    """X[rows] @ X[columns].T, in memory that is at hand."""
-    shape = rows.stop - rows.start, columns.stop - columns.start
-    return np.matmul(X[rows], X[columns].T, out=memory[: shape[0] * shape[1]].reshape(shape))
+    for pairs in rounds(len(blocks), max(GROUP, workers.n_threads)):
+        few = True  # each round tries again
+        workers.each(offer, pairs)
 
 
 def _fill(items: DenseItems, lists: Ints, scores: Singles, ids: Any, norms: Floats) -> Bools:

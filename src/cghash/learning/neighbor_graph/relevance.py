@@ -20,7 +20,7 @@ class Labels:
     def __init__(self, labels: NDArray[Any]) -> None:
         self.codes = np.unique(labels, return_inverse=True)[1].astype(np.int32).reshape(-1)  # (n,)
 
-    def block(self, rows: slice, columns: slice) -> None:
+    def block(self, rows: slice | Ints, columns: slice | Ints) -> None:
         return None  # the kernel compares the codes
 
     def rows(self, rows: Ints) -> Bools:
@@ -35,7 +35,7 @@ class SharedLabel:
         marked = indicator.astype(bool).astype(np.float32)  # (n, L)
         self._labels = marked if isinstance(marked, np.ndarray) else marked.tocsr()
 
-    def block(self, rows: slice, columns: slice) -> NDArray[np.uint8]:
+    def block(self, rows: slice | Ints, columns: slice | Ints) -> NDArray[np.uint8]:
         shared = _dense(self._labels[rows] @ self._labels[columns].T)
         return np.ascontiguousarray(shared > 0).view(np.uint8)
 
