@@ -16,6 +16,7 @@ import multiprocessing
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -112,8 +113,8 @@ def memory_bytes(name: str) -> int:
 
 def alone(n: int, n_bits: int, loss: str) -> dict[str, object]:
     """`measure` in a process of its own, so that the peak of memory is this fit's."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_measure, (n, n_bits, loss))
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_measure, n, n_bits, loss).result()
 
 
 def _measure(n: int, n_bits: int, loss: str) -> dict[str, object]:
