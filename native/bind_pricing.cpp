@@ -38,6 +38,19 @@ Out<double> project(In<T, 2> X, In<double, 2> coef, int n_threads) {
     return give(std::move(values), {X.shape(0), coef.shape(0)});
 }
 
+void dot_rows(const KernelTable& kernel, const float* Z, std::int64_t n, std::int64_t d, const float* v, float* out) {
+    kernel.dot_rows_f32(Z, n, d, v, out);
+}
+void dot_rows(const KernelTable& kernel, const std::uint8_t* Z, std::int64_t n, std::int64_t d, const float* v, float* out) {
+    kernel.dot_rows_u8(Z, n, d, v, out);
+}
+void tdot_rows(const KernelTable& kernel, const float* Z, std::int64_t n, std::int64_t d, const float* r, double* g) {
+    kernel.tdot_rows_f32(Z, n, d, r, g);
+}
+void tdot_rows(const KernelTable& kernel, const std::uint8_t* Z, std::int64_t n, std::int64_t d, const float* r, double* g) {
+    kernel.tdot_rows_u8(Z, n, d, r, g);
+}
+
 constexpr std::int64_t pass_chunk = 1024;        // rows that one thread takes at a time
 constexpr std::int64_t block_bytes = 128 * 1024;  // of rows that stay in the cache while all vectors pass over them
 
@@ -54,7 +67,8 @@ void in_blocks(std::int64_t c, std::int64_t n, std::int64_t d, Run run) {
     for (std::int64_t first = c * pass_chunk; first < end; first += step) run(first, std::min(step, end - first));
 }
 
-Out<float> dot(In<float, 2> Z, In<float, 2> V, int n_threads) {
+template <class T>
+Out<float> dot(In<T, 2> Z, In<float, 2> V, int n_threads) {
     if (Z.shape(1) != V.shape(1)) throw std::invalid_argument("V must have one column for each column of Z");
     const auto n = static_cast<std::int64_t>(Z.shape(0)), d = static_cast<std::int64_t>(Z.shape(1));
     const auto m = static_cast<std::int64_t>(V.shape(0));
@@ -65,7 +79,7 @@ Out<float> dot(In<float, 2> Z, In<float, 2> V, int n_threads) {
         parallel_chunks((n + pass_chunk - 1) / pass_chunk, n_threads, [&](std::int64_t c) {
             in_blocks(c, n, d, [&](std::int64_t first, std::int64_t rows) {
                 for (std::int64_t j = 0; j < m; ++j)
-                    kernel.dot_rows(Z.data() + first * d, rows, d, V.data() + j * d, out.data() + j * n + first);
+                    dot_rows(kernel, Z.data() + first * d, rows, d, V.data() + j * d, out.data() + j * n + first);
             });
         });
     }
@@ -73,7 +87,8 @@ Out<float> dot(In<float, 2> Z, In<float, 2> V, int n_threads) {
 }
 
 // Every chunk sums into rows of its own; chunks are added in order, so the sum is the same for any n_threads.
-Out<double> tdot(In<float, 2> Z, In<float, 2> R, int n_threads) {
+template <class T>
+Out<double> tdot(In<T, 2> Z, In<float, 2> R, int n_threads) {
     if (Z.shape(0) != R.shape(1)) throw std::invalid_argument("R must have one column for each row of Z");
     const auto n = static_cast<std::int64_t>(Z.shape(0)), d = static_cast<std::int64_t>(Z.shape(1));
     const auto m = static_cast<std::int64_t>(R.shape(0));
@@ -85,8 +100,8 @@ Out<double> tdot(In<float, 2> Z, In<float, 2> R, int n_threads) {
         parallel_chunks(n_chunks, n_threads, [&](std::int64_t c) {
             in_blocks(c, n, d, [&](std::int64_t first, std::int64_t rows) {
                 for (std::int64_t j = 0; j < m; ++j)
-                    kernel.tdot_rows(Z.data() + first * d, rows, d, R.data() + j * n + first,
-                                     parts.data() + (c * m + j) * d);
+                    tdot_rows(kernel, Z.data() + first * d, rows, d, R.data() + j * n + first,
+                              parts.data() + (c * m + j) * d);
             });
         });
         for (std::int64_t c = 0; c < n_chunks; ++c)
@@ -100,8 +115,10 @@ Out<double> tdot(In<float, 2> Z, In<float, 2> R, int n_threads) {
 void bind_pricing(nb::module_& m) {
     m.def("project", &project<float>, nb::arg("X").noconvert(), nb::arg("coef").noconvert(), nb::arg("n_threads"));
     m.def("project", &project<double>, nb::arg("X").noconvert(), nb::arg("coef").noconvert(), nb::arg("n_threads"));
-    m.def("dot", &dot, nb::arg("Z").noconvert(), nb::arg("V").noconvert(), nb::arg("n_threads"));
-    m.def("tdot", &tdot, nb::arg("Z").noconvert(), nb::arg("R").noconvert(), nb::arg("n_threads"));
+    m.def("dot", &dot<float>, nb::arg("Z").noconvert(), nb::arg("V").noconvert(), nb::arg("n_threads"));
+    m.def("dot", &dot<std::uint8_t>, nb::arg("Z").noconvert(), nb::arg("V").noconvert(), nb::arg("n_threads"));
+    m.def("tdot", &tdot<float>, nb::arg("Z").noconvert(), nb::arg("R").noconvert(), nb::arg("n_threads"));
+    m.def("tdot", &tdot<std::uint8_t>, nb::arg("Z").noconvert(), nb::arg("R").noconvert(), nb::arg("n_threads"));
     nb::class_<SignedGraph>(m, "SignedGraph")
         .def("__init__",
              [](SignedGraph* self, In<std::int32_t> first, In<std::int32_t> second, std::int64_t n_items) {

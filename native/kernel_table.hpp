@@ -112,8 +112,10 @@ struct KernelTable {
     void (*nearest)(const NearestBlock&);
     void (*project_f32)(const float* X, std::int64_t n, const double* coef, std::int64_t d, std::int64_t l, double* out);
     void (*project_f64)(const double* X, std::int64_t n, const double* coef, std::int64_t d, std::int64_t l, double* out);
-    void (*dot_rows)(const float* Z, std::int64_t n, std::int64_t d, const float* v, float* out);
-    void (*tdot_rows)(const float* Z, std::int64_t n, std::int64_t d, const float* r, double* g);
+    void (*dot_rows_f32)(const float* Z, std::int64_t n, std::int64_t d, const float* v, float* out);
+    void (*dot_rows_u8)(const std::uint8_t* Z, std::int64_t n, std::int64_t d, const float* v, float* out);
+    void (*tdot_rows_f32)(const float* Z, std::int64_t n, std::int64_t d, const float* r, double* g);
+    void (*tdot_rows_u8)(const std::uint8_t* Z, std::int64_t n, std::int64_t d, const float* r, double* g);
 };
 
 extern const KernelTable baseline_kernels;

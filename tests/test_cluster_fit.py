@@ -21,6 +21,7 @@ from cghash import CGHash, load
 from cghash.cli import main
 from cghash.exceptions import CGHashWarning, ClusterError, InvalidInputError, NothingToLearnError
 from cghash.learning.column_generation import Problem, sums_in_memory
+from cghash.learning.families import features
 from cghash.learning.families.passes import LocalPasses
 from cghash.learning.losses import loss_of
 from cghash.learning.regularizers import regularizer_of
@@ -101,10 +102,13 @@ def test_a_worker_that_holds_a_run_of_leaves_sends_few_sums():
     assert len(known) <= 2 * 10
 
 
-@pytest.mark.parametrize("family", ["linear", "rbf"])
+@pytest.mark.parametrize("family", ["linear", "linear, in bytes", "rbf"])
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "exponential"])
-def test_one_evaluation_is_that_of_one_machine(digits, family, loss, joined):
+def test_one_evaluation_is_that_of_one_machine(digits, family, loss, joined, monkeypatch):
     X, y = digits
+    family, _, in_bytes = family.partition(", ")
+    if in_bytes:
+        monkeypatch.setattr(features, "LEAST_BYTES", X.size)
     model = CGHash(8, hash_function=family, loss=loss)
     team = Here(Dataset.from_arrays(X, y, rows=250), model)  # 250, 250, 250, 150
     triplets = joined(team.shares)
@@ -114,6 +118,7 @@ def test_one_evaluation_is_that_of_one_machine(digits, family, loss, joined):
     pairs = PartedPairs(team, parted, len(X), frame.n_features)
     one = model._family()
     one.prepare(X, np.random.default_rng([team.plan.seed, 2**31]), 1)
+    assert (one.features.matrix.dtype == np.uint8) == bool(in_bytes)
     columns, signed = sums_in_memory(Problem(triplets, loss_of(loss), regularizer_of("l1", 0.1, None), one), 8, 1)
     remote = PartedFamily(team, frame, refined=True)
 

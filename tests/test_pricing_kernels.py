@@ -112,6 +112,25 @@ def test_projections_do_not_depend_on_company_threads_or_instruction_set():
         np.testing.assert_array_equal(seen[0], other)
 
 
+@pytest.mark.native
+@pytest.mark.skipif(native is None, reason="built without the native extension")
+@pytest.mark.parametrize("d", [1, 8, 15, 33, 784])
+def test_passes_over_bytes_are_those_over_floats_on_every_instruction_set(d):
+    rng = np.random.default_rng(d)
+    Z = rng.integers(0, 256, (100, d), dtype=np.uint8)
+    V, R = rng.standard_normal((2, d)).astype(np.float32), rng.standard_normal((2, 100)).astype(np.float32)
+    chosen, seen = native.instruction_set(), []
+    try:
+        for name in native.instruction_sets():
+            native.choose_instruction_set(name)
+            seen += [(native.dot(one, V, 1), native.tdot(one, R, 1)) for one in (Z, Z.astype(np.float32))]
+    finally:
+        native.choose_instruction_set(chosen)
+    for dots, tdots in seen[1:]:
+        np.testing.assert_array_equal(dots, seen[0][0])
+        np.testing.assert_array_equal(tdots, seen[0][1])
+
+
 @pytest.mark.parametrize("kernels", BOTH)
 def test_projection_of_other_width_is_refused(kernels):
     with pytest.raises(ValueError, match="same number of columns"):
@@ -120,9 +139,12 @@ def test_projection_of_other_width_is_refused(kernels):
 
 @pytest.mark.parametrize("kernels", BOTH)
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (7, 15), (9, 16), (2500, 37), (5, 0), (20, 33_000)])
-def test_passes_are_products_for_any_number_of_threads_and_vectors(kernels, shape):
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+def test_passes_are_products_for_any_number_of_threads_and_vectors(kernels, shape, dtype):
     rng = np.random.default_rng(0)
     Z, V, R = (rng.standard_normal(size).astype(np.float32) for size in (shape, (3, shape[1]), (3, shape[0])))
+    if dtype == np.uint8:
+        Z, V = rng.integers(0, 256, shape, dtype=np.uint8), V / np.float32(128)
     for threads in (1, 3):
         close = {"atol": 1e-4 + 1e-6 * shape[1]}
         np.testing.assert_allclose(kernels.dot(Z, V, threads), V @ Z.astype(np.float64).T, **close)

@@ -1,10 +1,14 @@
 // The two passes over the features that a pricing evaluation takes: Z·v in floats, and Zᵀ·r, whose sums are doubles:
-// they are as long as there are items, and come out the same to ten digits however the items are divided.
+// they are as long as there are items, and come out the same to ten digits however the items are divided. Features are
+// floats or, where items are, bytes: a quarter of what memory has to bring.
 #pragma once
 #include <algorithm>
 
 #include "../kernel_table.hpp"
 #include "vec8.hpp"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 namespace CGHASH_ISA {
 
@@ -23,10 +27,26 @@ inline F8& operator+=(F8& a, F8 b) { return a = a + b; }
 #endif
 
 inline F8 load_f8(const float* p) { F8 a; std::memcpy(&a, p, sizeof a); return a; }
+inline F8 load_f8(const std::uint8_t* p) {
+#if defined(__AVX2__)  // written out: compilers take bytes one by one
+    const __m256 eight = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+    F8 a;
+    std::memcpy(&a, &eight, sizeof a);
+    return a;
+#elif defined(__GNUC__) || defined(__clang__)
+    typedef std::uint8_t U8 __attribute__((vector_size(8)));
+    U8 bytes;
+    std::memcpy(&bytes, p, sizeof bytes);
+    return __builtin_convertvector(bytes, F8);
+#else
+    return map_f8([&](int i) { return static_cast<float>(p[i]); });
+#endif
+}
 inline float sum_f8(F8 a) { return ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7])); }
 
 // One row after the other: memory is read as one stream, at twice the speed of several rows side by side.
-inline float dot_row(const float* z, const float* v, std::int64_t d) {
+template <class T>
+inline float dot_row(const T* z, const float* v, std::int64_t d) {
     F8 low{}, high{};
     const std::int64_t whole = d & ~std::int64_t{15};
     for (std::int64_t f = 0; f < whole; f += 16) {
@@ -39,13 +59,57 @@ inline float dot_row(const float* z, const float* v, std::int64_t d) {
 }
 
 // out[row] = Z[row]·v
-inline void dot_rows(const float* Z, std::int64_t n, std::int64_t d, const float* v, float* out) {
+template <class T>
+inline void dot_rows(const T* Z, std::int64_t n, std::int64_t d, const float* v, float* out) {
     for (std::int64_t r = 0; r < n; ++r) out[r] = dot_row(Z + r * d, v, d);
+}
+
+inline V8 widened8(const float* p) {
+#if defined(__GNUC__) || defined(__clang__)
+    return __builtin_convertvector(load_f8(p), V8);
+#else
+    return map8([&](int i) { return static_cast<double>(p[i]); });
+#endif
+}
+inline V8 widened8(const std::uint8_t* p) {
+#if defined(__AVX2__)
+    const __m256i eight = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+#if defined(__AVX512F__)
+    const __m512d doubles = _mm512_cvtepi32_pd(eight);
+#else
+    const __m256d doubles[2]{_mm256_cvtepi32_pd(_mm256_castsi256_si128(eight)),
+                             _mm256_cvtepi32_pd(_mm256_extracti128_si256(eight, 1))};
+#endif
+    V8 a;
+    std::memcpy(&a, &doubles, sizeof a);
+    return a;
+#else
+    V8 a{};
+    for (int i = 0; i < 8; ++i) a[i] = p[i];
+    return a;
+#endif
+}
+
+// g += Σ_row r[row]·Z[row] of some rows, one after the other
+template <int ROWS, class T>
+inline void tdot_patch(const T* Z, const float* r, std::int64_t d, double* g) {
+    const std::int64_t whole = d & ~std::int64_t{7};
+    V8 factor[ROWS];
+    for (int i = 0; i < ROWS; ++i) factor[i] = splat(r[i]);
+    for (std::int64_t f = 0; f < whole; f += 8) {
+        V8 sum = load8(g + f);
+        for (int i = 0; i < ROWS; ++i) sum += widened8(Z + i * d + f) * factor[i];
+        store8(g + f, sum);
+    }
+    for (std::int64_t f = whole; f < d; ++f)
+        for (int i = 0; i < ROWS; ++i) g[f] += static_cast<double>(Z[i * d + f]) * r[i];
 }
 
 #if defined(__AVX2__)
 // g += r·z
-inline void tdot_row(const float* z, double r, std::int64_t d, double* g) {
+inline void tdot_row(const std::uint8_t* z, const float* r, std::int64_t d, double* g) { tdot_patch<1>(z, r, d, g); }
+inline void tdot_row(const float* z, const float* factor, std::int64_t d, double* g) {
+    const double r = *factor;
     typedef double D4 __attribute__((vector_size(32)));
     typedef float F4 __attribute__((vector_size(16)));
     const std::int64_t whole = d & ~std::int64_t{3};
@@ -59,39 +123,19 @@ inline void tdot_row(const float* z, double r, std::int64_t d, double* g) {
     }
     for (std::int64_t f = whole; f < d; ++f) g[f] += static_cast<double>(z[f]) * r;
 }
-
-// g += Σ_row r[row]·Z[row]
-inline void tdot_rows(const float* Z, std::int64_t n, std::int64_t d, const float* r, double* g) {
-    for (std::int64_t i = 0; i < n; ++i) tdot_row(Z + i * d, r[i], d, g);
-}
-#else
-// Narrower registers take some rows at a time: going through g for each costs more than the streams.
-inline V8 widened8(const float* p) {
-#if defined(__GNUC__) || defined(__clang__)
-    return __builtin_convertvector(load_f8(p), V8);
-#else
-    return map8([&](int i) { return static_cast<double>(p[i]); });
 #endif
-}
 
-template <int ROWS>
-inline void tdot_patch(const float* Z, const float* r, std::int64_t d, double* g) {
-    const std::int64_t whole = d & ~std::int64_t{7};
-    for (std::int64_t f = 0; f < whole; f += 8) {
-        V8 sum = load8(g + f);
-        for (int i = 0; i < ROWS; ++i) sum += widened8(Z + i * d + f) * static_cast<double>(r[i]);
-        store8(g + f, sum);
-    }
-    for (std::int64_t f = whole; f < d; ++f)
-        for (int i = 0; i < ROWS; ++i) g[f] += static_cast<double>(Z[i * d + f]) * r[i];
-}
-
-// g += Σ_row r[row]·Z[row]
-inline void tdot_rows(const float* Z, std::int64_t n, std::int64_t d, const float* r, double* g) {
+// g += Σ_row r[row]·Z[row]. Narrow registers take some rows at a time: going through g for each costs more than the
+// streams from memory. With wide ones it is the other way round.
+template <class T>
+inline void tdot_rows(const T* Z, std::int64_t n, std::int64_t d, const float* r, double* g) {
     std::int64_t i = 0;
+#if defined(__AVX2__)
+    for (; i < n; ++i) tdot_row(Z + i * d, r + i, d, g);
+#else
     for (; i + 8 <= n; i += 8) tdot_patch<8>(Z + i * d, r + i, d, g);
     for (; i < n; ++i) tdot_patch<1>(Z + i * d, r + i, d, g);
-}
 #endif
+}
 
 }  // namespace CGHASH_ISA

@@ -9,13 +9,16 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_digits
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from cghash import CGHash
 from cghash.exceptions import FormatError, InvalidInputError
 from cghash.learning.families import FAMILIES, family_of, functions_class
-from cghash.learning.families.features import Features, fit_scaler, standardized
+from cghash.learning.families import features as feature_module
+from cghash.learning.families.features import Features, features_of, fit_scaler, standardized
 from cghash.learning.families.minorize import minorize_maximize, relaxed_gain, signs
 from cghash.learning.families.passes import LocalPasses
 from cghash.learning.families.projection import RelaxedGain
@@ -322,6 +325,44 @@ def test_gradient_of_the_relaxed_gain_agrees_with_finite_differences(make):
     assert (relaxed.n_evaluations, relaxed.n_rounds) == (11, 2)
     np.testing.assert_allclose(gradient, differences, atol=2e-4)
     assert np.abs(gradient).max() > 1e-2
+
+
+def test_features_in_bytes_are_the_same_matrix(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 256, (60, 4)).astype(np.float64)
+    X[:, 2] = 5.0  # constant
+    assert not fit_scaler(X).in_bytes  # too few to pay
+    monkeypatch.setattr(feature_module, "LEAST_BYTES", X.size)
+    assert not fit_scaler(X[1:]).in_bytes
+    for other in (X + 0.5, X + 1e9, X - 1e-3, X * 2, -X):
+        assert not fit_scaler(other).in_bytes
+    scaler = fit_scaler(X)
+    assert scaler.in_bytes
+    Z = standardized(X, scaler).matrix.astype(np.float64)
+    features = features_of(X, scaler)
+    assert features.matrix.dtype == np.uint8
+    assert features.n_bytes == X.size
+    v, r = rng.normal(size=(4, 2)).astype(np.float32), rng.normal(size=60).astype(np.float32)
+    np.testing.assert_allclose(features.dot(v), Z @ v, atol=1e-6)
+    np.testing.assert_allclose(features.dots(v.T), (Z @ v).T, atol=1e-6)
+    np.testing.assert_allclose(features.tdots(np.stack([r, -r])), np.stack([Z.T @ r, -Z.T @ r]), atol=1e-5)
+    np.testing.assert_allclose(features.gram(), Z.T @ Z, atol=1e-5)
+    rows = np.array([3, 1, 50])
+    np.testing.assert_allclose(features.take(rows).dot(v), Z[rows] @ v, atol=1e-6)
+    assert features.take(np.arange(60)) is features
+
+
+def test_a_fit_in_bytes_is_as_good_as_one_in_floats(monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    objectives = []
+    for least in (1, X.size + 1):
+        monkeypatch.setattr(feature_module, "LEAST_BYTES", least)
+        model = CGHash(6, method="paper", random_state=0).fit(X, y)
+        objectives.append([column.objective for column in model.result_.columns])
+    assert objectives[0] == pytest.approx(objectives[1], rel=0.02)
+    assert objectives[0][0] == pytest.approx(
+        objectives[1][0], rel=1e-4
+    )  # the first column is that of floats, to rounding
 
 
 def test_sparse_and_dense_features_are_the_same_matrix():

@@ -15,7 +15,7 @@ from ..checkpoints import Checkpoint, deciding
 from ..exceptions import CGHashWarning, InvalidInputError, NothingToLearnError
 from ..hasher import CGHash
 from ..learning.column_generation import Problem
-from ..learning.families.features import scaler_of
+from ..learning.families.features import bytes_pay, scaler_of
 from ..learning.families.rbf import N_LANDMARKS, SAMPLE, WIDTH, gamma_for
 from ..learning.losses import loss_of
 from ..learning.regularizers import regularizer_of
@@ -117,7 +117,9 @@ def _frame(team: Team, model: CGHash, about: list[dict[str, Any]], n_items: int)
     mean = team.total("item_sum")[0] / n_items
     variance = team.total("square_sum", mean)[0] / n_items
     low, high = np.min([one["low"] for one in about], axis=0), np.max([one["high"] for one in about], axis=0)
-    return LinearFrame(scaler_of(mean, variance, low, high, exact=team.sources[0].items.dtype == "float64"))
+    exact = team.sources[0].items.dtype == "float64"
+    in_bytes = bytes_pay(n_items * mean.size) and all(one["are_bytes"] for one in about)
+    return LinearFrame(scaler_of(mean, variance, low, high, exact, in_bytes))
 
 
 def _rbf_frame(team: Team, sizes: list[int]) -> RBFFrame:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Rows = NDArray[np.int32]
+Bytes = NDArray[np.uint8]
 
 _MOSTLY_LIVE = 0.8  # from this share on all items are kept, as natively
 
@@ -72,7 +73,7 @@ def project(X: NDArray[Any], coef: Floats, n_threads: int) -> Floats:
     return np.asarray(X.astype(np.float64, copy=False) @ coef.T)
 
 
-def dot(Z: Singles, V: Singles, n_threads: int) -> Singles:
+def dot(Z: Singles | Bytes, V: Singles, n_threads: int) -> Singles:
     """Z·v (m, n) for each of some vectors V (m, d)."""
     if Z.shape[1] != V.shape[1]:
         raise ValueError("V must have one column for each column of Z")
@@ -84,7 +85,7 @@ def dot(Z: Singles, V: Singles, n_threads: int) -> Singles:
     return out
 
 
-def tdot(Z: Singles, R: Singles, n_threads: int) -> NDArray[np.float64]:
+def tdot(Z: Singles | Bytes, R: Singles, n_threads: int) -> NDArray[np.float64]:
     """Zᵀ·r (m, d) for each of some targets R (m, n), in doubles: the sums are as long as there are items."""
     if Z.shape[0] != R.shape[1]:
         raise ValueError("R must have one column for each row of Z")

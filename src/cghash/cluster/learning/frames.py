@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...learning.families.base import Bits, rows_in_blocks
-from ...learning.families.features import Features, Scaler, standardized
+from ...learning.families.features import Features, Scaler, features_of
 from ...learning.families.linear import LinearFunctions, projected_bits
 from ...learning.families.passes import Direction
 from ...learning.families.projection import ProjectionPricing
@@ -65,7 +65,7 @@ class LinearFrame:
         return len(self.scaler.mean)
 
     def prepared(self, X: NDArray[Any], n_threads: int) -> Prepared:
-        return Prepared(X, standardized(X, self.scaler, n_threads))
+        return Prepared(X, features_of(X, self.scaler, n_threads))
 
     def plane(self, direction: Direction) -> Planes:
         coef, intercept = self.scaler.to_input(*direction)

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from ...exceptions import NothingToLearnError
 from ...hasher import CGHash
 from ...learning.columns import Columns
+from ...learning.families.features import are_bytes
 from ...learning.families.passes import Direction, LocalPasses
 from ...learning.losses import loss_of
 from ...learning.pricing import SignedPairs
@@ -92,7 +93,7 @@ class Share:
     # before the first column
 
     def about(self) -> dict[str, Any]:
-        """Counts, and the extremes of each feature (d,)."""
+        """Counts, the extremes of each feature (d,), and whether all of them are bytes."""
         X, t = self.items(), self.triplets
         return {
             "n_items": self.n_items,
@@ -100,6 +101,7 @@ class Share:
             "n_slots": 0 if t is None else t.n_slots,
             "low": X.min(axis=0).astype(np.float64) if len(X) else np.full(X.shape[1], np.inf),
             "high": X.max(axis=0).astype(np.float64) if len(X) else np.full(X.shape[1], -np.inf),
+            "are_bytes": are_bytes(X),
         }
 
     def item_sum(self) -> Sums:

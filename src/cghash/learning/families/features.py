@@ -1,4 +1,8 @@
-"""Standardised training features that pricing multiplies by: dense float32, or sparse with its mean kept aside."""
+"""Standardised training features that pricing multiplies by.
+
+Dense float32; sparse, with its mean kept aside; or, where the items are whole numbers of 0 to 255 and many, the items
+as bytes, with mean and scale kept aside: a pass then reads a quarter of the memory.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,8 @@ from .base import rows_in_blocks
 Singles = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
+LEAST_BYTES = 1 << 23  # numbers, from which on bytes pay: floats of fewer stay in a processor's cache
+
 
 @dataclass(frozen=True)
 class Scaler:
@@ -26,6 +32,7 @@ class Scaler:
 
     mean: Doubles  # (d,)
     scale: Doubles  # (d,)
+    in_bytes: bool = False  # whether features are kept as the bytes that the items are
 
     def to_input(self, v: NDArray[Any], b: float) -> tuple[Doubles, float]:
         """The same hyperplane in the units of the input: coefficients (d,) and intercept."""
@@ -42,17 +49,31 @@ def fit_scaler(X: Any) -> Scaler:
     """Mean and scale of each feature, in float64; a constant feature gets no say."""
     exact = X.dtype == np.float64 and not sp.issparse(X)
     mean, variance = _moments(X)
-    return scaler_of(mean, variance, _extreme(X, "min"), _extreme(X, "max"), exact)
+    in_bytes = not sp.issparse(X) and bytes_pay(X.size) and are_bytes(X)
+    return scaler_of(mean, variance, _extreme(X, "min"), _extreme(X, "max"), exact, in_bytes)
 
 
-def scaler_of(mean: Doubles, variance: Doubles, low: Doubles, high: Doubles, exact: bool) -> Scaler:
+def bytes_pay(n_numbers: int) -> bool:
+    """Whether so many features should be kept as bytes, if they are."""
+    return n_numbers >= LEAST_BYTES
+
+
+def are_bytes(X: NDArray[Any]) -> bool:
+    """Whether all numbers are whole and of 0 to 255."""
+    blocks = (X[rows] for rows in rows_in_blocks(X.shape[0]))
+    return all(bool(np.all((block >= 0) & (block <= 255) & (block == np.floor(block)))) for block in blocks)
+
+
+def scaler_of(
+    mean: Doubles, variance: Doubles, low: Doubles, high: Doubles, exact: bool, in_bytes: bool = False
+) -> Scaler:
     """The scaler from each feature's mean, variance and extremes (d,); `exact` items are not rounded to float32."""
     noise = 1e-10 if exact else 1e-7  # of rounded items or squares
     deviation = np.sqrt(variance)
     negligible = (deviation <= noise * np.abs(mean) + np.finfo(np.float64).tiny) | ~(high > low)
     half = np.where(negligible, np.inf, high / 2 - low / 2)
     length = float(np.sqrt(np.sum((deviation / half) ** 2))) or 1.0
-    return Scaler(mean, half * length)
+    return Scaler(mean, half * length, in_bytes)
 
 
 def _moments(X: Any) -> tuple[Doubles, Doubles]:
@@ -124,6 +145,47 @@ class Features:
         column_sum = np.asarray(self.matrix.sum(axis=0), dtype=np.float64).ravel()
         cross = np.multiply.outer(column_sum, self.shift.astype(np.float64))
         return dense - cross - cross.T + self.shape[0] * np.multiply.outer(self.shift, self.shift).astype(np.float64)
+
+
+class ByteFeatures(Features):
+    """Standardised features Z (n, d) of items that are bytes: Z = (X − 1·meanᵀ)·diag(1/scale), never written out."""
+
+    def __init__(self, matrix: NDArray[np.uint8], scaler: Scaler, n_threads: int = 1) -> None:
+        super().__init__(matrix, n_threads=n_threads)
+        self._scaler = scaler
+
+    def dot(self, V: Singles) -> Singles:
+        return self.dots(V.T).T
+
+    def dots(self, vectors: Singles) -> Singles:
+        coef = (vectors / self._scaler.scale).astype(np.float32)
+        offset = (coef.astype(np.float64) @ self._scaler.mean).astype(np.float32)
+        return np.asarray(_kernels.dot(self.matrix, np.ascontiguousarray(coef), self.n_threads) - offset[:, None])
+
+    def tdots(self, targets: Singles) -> Doubles:
+        sums = _kernels.tdot(self.matrix, np.ascontiguousarray(targets), self.n_threads)
+        totals = targets.sum(axis=1, dtype=np.float64)[:, None]
+        return np.asarray((sums - totals * self._scaler.mean) / self._scaler.scale)
+
+    def take(self, rows: NDArray[np.int64]) -> Features:
+        return self if len(rows) == self.shape[0] else ByteFeatures(self.matrix[rows], self._scaler, self.n_threads)
+
+    def gram(self) -> Doubles:
+        total = np.zeros((self.shape[1], self.shape[1]))
+        for rows in rows_in_blocks(self.shape[0]):
+            block = (self.matrix[rows] - self._scaler.mean) / self._scaler.scale
+            total += block.T @ block
+        return total
+
+
+def features_of(X: Any, scaler: Scaler, n_threads: int = 1) -> Features:
+    """Features of X under a scaler, as they are read fastest; X stays as it is."""
+    if not scaler.in_bytes:
+        return standardized(X, scaler, n_threads)
+    matrix = np.empty(X.shape, dtype=np.uint8)
+    for rows in rows_in_blocks(X.shape[0]):
+        matrix[rows] = X[rows]
+    return ByteFeatures(matrix, scaler, n_threads)
 
 
 def standardized(X: Any, scaler: Scaler, n_threads: int = 1) -> Features:
