@@ -54,16 +54,16 @@ void tdot_rows(const KernelTable& kernel, const std::uint8_t* Z, std::int64_t n,
 constexpr std::int64_t pass_chunk = 1024;        // rows that one thread takes at a time
 constexpr std::int64_t block_bytes = 128 * 1024;  // of rows that stay in the cache while all vectors pass over them
 
-// Rows of a block: whole patches of the kernels, so that no sum depends on where blocks end.
-std::int64_t block_rows(std::int64_t d) {
-    const std::int64_t fitting = block_bytes / (static_cast<std::int64_t>(sizeof(float)) * std::max<std::int64_t>(d, 1));
+// Rows of a block, of so many bytes each: whole patches of the kernels, so that no sum depends on where blocks end.
+std::int64_t block_rows(std::int64_t row_bytes) {
+    const std::int64_t fitting = block_bytes / std::max<std::int64_t>(row_bytes, 1);
     return std::max<std::int64_t>(8, fitting / 8 * 8);
 }
 
 // run(first, rows) for the blocks of chunk c of n rows
 template <class Run>
-void in_blocks(std::int64_t c, std::int64_t n, std::int64_t d, Run run) {
-    const std::int64_t end = std::min((c + 1) * pass_chunk, n), step = block_rows(d);
+void in_blocks(std::int64_t c, std::int64_t n, std::int64_t row_bytes, Run run) {
+    const std::int64_t end = std::min((c + 1) * pass_chunk, n), step = block_rows(row_bytes);
     for (std::int64_t first = c * pass_chunk; first < end; first += step) run(first, std::min(step, end - first));
 }
 
@@ -77,7 +77,7 @@ Out<float> dot(In<T, 2> Z, In<float, 2> V, int n_threads) {
         nb::gil_scoped_release unlocked;
         const auto& kernel = kernels();
         parallel_chunks((n + pass_chunk - 1) / pass_chunk, n_threads, [&](std::int64_t c) {
-            in_blocks(c, n, d, [&](std::int64_t first, std::int64_t rows) {
+            in_blocks(c, n, d * static_cast<std::int64_t>(sizeof(T)), [&](std::int64_t first, std::int64_t rows) {
                 for (std::int64_t j = 0; j < m; ++j)
                     dot_rows(kernel, Z.data() + first * d, rows, d, V.data() + j * d, out.data() + j * n + first);
             });
@@ -98,7 +98,7 @@ Out<double> tdot(In<T, 2> Z, In<float, 2> R, int n_threads) {
         nb::gil_scoped_release unlocked;
         const auto& kernel = kernels();
         parallel_chunks(n_chunks, n_threads, [&](std::int64_t c) {
-            in_blocks(c, n, d, [&](std::int64_t first, std::int64_t rows) {
+            in_blocks(c, n, d * static_cast<std::int64_t>(sizeof(T)), [&](std::int64_t first, std::int64_t rows) {
                 for (std::int64_t j = 0; j < m; ++j)
                     tdot_rows(kernel, Z.data() + first * d, rows, d, R.data() + j * n + first,
                               parts.data() + (c * m + j) * d);

@@ -51,7 +51,7 @@ struct NearestItems {
     std::int64_t n_features;
     const float* low;                  // (n_items,) half, less what rounding may have added
     const float* extra;                // (n_items,) what a threshold is raised by
-    const float* rest;                 // (n_items,) what `dots` have for all axes after the first
+    const float* rest;                 // (n_items,) what `dots` have in place of all axes but the leading ones
     const float* more;                 // (n_items, n_more) what takes its place
     std::int64_t n_more;
     std::int64_t* n_finished;

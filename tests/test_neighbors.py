@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from threadpoolctl import threadpool_info
 
 from cghash import _kernels
 from cghash._kernels import twins
@@ -389,8 +392,8 @@ def leading(monkeypatch):
                 self.update, self.near, self.far = self.lists.update, self.lists.near, self.lists.far
                 self.begin = self.lists.begin
 
-            def update_leading(self, *args):
-                finished.append(self.lists.update_leading(*args) / (2 * args[0].size))
+            def update_leading(self, *args, **bounds):
+                finished.append(self.lists.update_leading(*args, **bounds) / (2 * args[0].size))
                 return finished[-1] * (2 * args[0].size)
 
         return Counting
@@ -403,26 +406,53 @@ def leading(monkeypatch):
 def test_leading_axes_give_the_same_neighbours(engine, leading, whole, labelled, monkeypatch):
     counting, finished = leading
     monkeypatch.setattr(blocks, "BLOCK", 45)
+    monkeypatch.setattr(thresholds, "NEIGHBORHOOD", 40)
     monkeypatch.setattr(blocks, "FINISHED_MOST", 1.0)
     monkeypatch.setattr(_kernels, "NearestLists", counting(_kernels.NearestLists))
     X = near_a_plane(whole=whole)
     rng = np.random.default_rng(1)
     relevance = {True: rng.integers(0, 3, 300), False: None, "several": rng.random((300, 3)) < 0.4}[labelled]
-    check(X, relevance, 5, 0 if relevance is None else 4)
-    assert 0 < np.mean(finished) < 0.7  # it left out some, or it would not be worth its name
-    assert len(finished) == 28  # every block
+    for n_threads in (1, 2, 5):
+        finished.clear()
+        check(X, relevance, 5, 0 if relevance is None else 4, n_threads)
+        assert 0 < np.mean(finished) < 0.7  # it left out some, or it would not be worth its name
+        assert len(finished) == 28  # every block
 
 
-def test_blocks_in_which_leading_axes_tell_little_are_multiplied_whole(engine, leading, monkeypatch):
+@pytest.mark.parametrize("n_threads", [1, 3, 5])
+def test_blocks_in_which_leading_axes_tell_little_are_multiplied_whole(engine, leading, monkeypatch, n_threads):
     counting, finished = leading
+    monkeypatch.setattr(blocks, "WHOLE_ROUNDS", 4)
     monkeypatch.setattr(blocks, "BLOCK", 45)
     monkeypatch.setattr(blocks, "FINISHED_MOST", 0.0)
     monkeypatch.setattr(_kernels, "NearestLists", counting(_kernels.NearestLists))
-    near, far = nearest(near_a_plane(), np.arange(300) % 3, 5, 4, 1)
-    assert len(finished) == len(list(rounds(7, blocks.GROUP)))  # one in each round
-    expected = brute_force(near_a_plane(), np.arange(300) % 3, 5, 4)
-    np.testing.assert_array_equal(near, expected[0])
-    np.testing.assert_array_equal(far, expected[1])
+    check(near_a_plane(), np.arange(300) % 3, 5, 4, n_threads)
+    taken = list(rounds(7, {1: 4, 3: 6, 5: 5}[n_threads]))
+    assert len(finished) == sum(len(pairs) for pairs in taken[::5])  # of a round, and of each fifth after it
+
+
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_workers_raise_what_their_work_raises_and_leave_blas_as_it_was(n_threads):
+    before = blas_threads()
+    with pytest.raises(ZeroDivisionError), Workers(n_threads) as workers:
+        workers.each(lambda part: 1 // part, [1, 0, 2])
+    assert blas_threads() == before
+    inside = []
+    with Workers(n_threads) as workers, ThreadPoolExecutor(1) as other:
+        other.submit(lambda: inside.extend(blas_threads())).result()
+    with ThreadPoolExecutor(1) as other:  # another thread may limit BLAS afterwards
+        other.submit(_limited, n_threads, inside).result()
+    assert set(inside) == {1}
+    assert blas_threads() == before
+
+
+def _limited(n_threads, seen):
+    with Workers(n_threads):
+        seen.extend(blas_threads())
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
@@ -456,25 +486,32 @@ def test_native_lists_from_bounds_equal_the_twin(isa, n, d, masked):
     rng = np.random.default_rng(n)
     X = rng.integers(0, 4, (n, d)).astype(np.float32)
     half = (X * X).sum(axis=1) / 2
-    rest, more = rng.integers(0, 2, n).astype(np.float32), rng.integers(0, 2, (n, d // 3)).astype(np.float32)
+    rest, more = rng.integers(3, 9, n).astype(np.float32), rng.integers(0, 2, (n, d // 3)).astype(np.float32)
     bounds = X @ X.T + np.maximum(0, np.outer(rest, rest) - more @ more.T) + rng.integers(0, 3, (n, 1))
     labels = rng.integers(0, 3, n).astype(np.int32)
     relevant = np.ones((n, n), dtype=np.uint8) if masked else None
-    arrays = X, half, np.zeros(n, dtype=np.float32), rest, more
+    zeros = np.zeros(n, dtype=np.float32)
+    counts = []
 
-    def from_bounds(kernel):
-        found = kernel(half, labels, min(4, n), min(3, n))
+    def from_bounds(kernel, rest=rest, more=more):
+        arrays = X, half, zeros, rest, more
+        found, n_finished = kernel(half, labels, min(4, n), min(3, n)), 0
         for row in range(0, n, 290):
             for column in range(row, n, 290):
                 some = slice(row, row + 290), slice(column, column + 290)
                 marks = None if relevant is None else np.ascontiguousarray(relevant[some])
                 block = np.ascontiguousarray(bounds[some], dtype=np.float32)
-                assert 0 <= found.update_leading(block, row, column, marks, *arrays) <= 2 * block.size
+                n_finished += found.update_leading(block, row, column, marks, *arrays)
+        assert 0 <= n_finished <= 2 * bounds.size
+        counts.append(n_finished)
         return *found.near(), *found.far()
 
     _kernels.native.choose_instruction_set(isa)
     try:
         got = from_bounds(_kernels.native.NearestLists)
+        if n > 100 and d > 10:  # what `rest` and `more` tell spares products
+            from_bounds(_kernels.native.NearestLists, zeros, np.zeros_like(more))
+            assert counts[0] < counts[1]
     finally:
         _kernels.native.choose_instruction_set("")
     whole = lists_of(twins.NearestLists, X @ X.T, half, labels, relevant, 290)

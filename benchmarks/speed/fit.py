@@ -1,6 +1,7 @@
 """How long a fit takes, against its floor and against a plain NumPy/SciPy version of the same steps.
 
 MNIST, the paper's settings (linear functions, squared hinge, l1, K = 10 nearest). The floor of a fit is
+what a straight way takes at least:
 
     the neighbour graph's matrix product (one triangle, at the speed that NumPy reaches here)
   + pricing evaluations × two passes over the live rows (at the speed of NumPy's matrix-vector product)

@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "../kernel_table.hpp"
+#include "../prefetch.hpp"
 #include "passes.hpp"
 #if defined(__AVX512F__) || defined(__AVX2__)
 #include <immintrin.h>
@@ -134,13 +135,12 @@ struct Pairs {
 };
 
 inline void fetch(const float* row, std::int64_t n) {
-    for (std::int64_t f = 0; f < n; f += 16) __builtin_prefetch(row + f);
+    for (std::int64_t f = 0; f < n; f += 16) cghash::prefetch(row + f);
 }
 
 // How the products of a block become scores: as they are, or after a look at more axes and at the whole items.
 struct Whole {
     const NearestBlock& block;
-    bool by_rows;
     const float* half() const { return block.half; }
     float raised(float threshold, std::int64_t) const { return threshold; }
     void settle(Pairs&) const {}
@@ -149,9 +149,9 @@ struct Whole {
     }
 };
 
+template <bool by_rows>  // pairs that are looked at together share their item, else the other
 struct Leading {
     const NearestBlock& block;
-    bool by_rows;                      // pairs share their item, else the other
     const NearestItems& finish = *block.finish;
     const float* half() const { return finish.low; }
     float raised(float threshold, std::int64_t item) const {
@@ -240,7 +240,7 @@ inline std::int64_t row_span(const NearestBlock& block, const Scores& scores, Pa
 
 template <bool by_label, class Scores>
 inline void rows_of(const NearestBlock& block) {
-    const Scores scores{block, true};
+    const Scores scores{block};
     Pairs pairs;
     for (std::int64_t i = 0; i < block.n_rows; ++i) {
         const std::int64_t j = row_span<Lanes, by_label>(block, scores, pairs, i, 0);
@@ -289,7 +289,7 @@ inline std::int64_t column_span(const NearestBlock& block, Pairs& pairs, ColumnT
 
 template <bool by_label, class Scores>
 inline void columns_of(const NearestBlock& block, std::int64_t first, std::int64_t last) {
-    const Scores scores{block, false};
+    const Scores scores{block};
     Pairs pairs;
     ColumnThresholds<Scores> limits{block, scores, first, {}, {}};
     for (std::int64_t j = first; j < last; ++j) limits.look(j);
@@ -300,19 +300,21 @@ inline void columns_of(const NearestBlock& block, std::int64_t first, std::int64
     limits.offer_all(pairs);
 }
 
-template <bool by_label, class Scores>
+template <bool by_label, class RowScores, class ColumnScores>
 inline void both_of(const NearestBlock& block) {
-    rows_of<by_label, Scores>(block);
+    rows_of<by_label, RowScores>(block);
     if (block.row == block.column) return;
     constexpr std::int64_t step = cghash::nearest_columns;
     for (std::int64_t first = 0; first < block.n_columns; first += step)
-        columns_of<by_label, Scores>(block, first, std::min(first + step, block.n_columns));
+        columns_of<by_label, ColumnScores>(block, first, std::min(first + step, block.n_columns));
 }
 
 // Offer every column of the block to the lists of its rows, and the other way round
 inline void nearest(const NearestBlock& block) {
-    if (block.finish) (block.relevant ? both_of<false, Leading> : both_of<true, Leading>)(block);
-    else (block.relevant ? both_of<false, Whole> : both_of<true, Whole>)(block);
+    using ByRows = Leading<true>;
+    using ByColumns = Leading<false>;
+    if (block.finish) (block.relevant ? both_of<false, ByRows, ByColumns> : both_of<true, ByRows, ByColumns>)(block);
+    else (block.relevant ? both_of<false, Whole, Whole> : both_of<true, Whole, Whole>)(block);
 }
 
 }  // namespace CGHASH_ISA

@@ -5,20 +5,14 @@
 // feature's own sum, in the order of the slots: all instruction sets give the same bits.
 #pragma once
 #include "../kernel_table.hpp"
+#include "../prefetch.hpp"
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
 namespace CGHASH_ISA {
+using cghash::prefetch;
 using cghash::StumpBlock;
-
-inline void prefetch(const void* address) {
-#if defined(__GNUC__) || defined(__clang__)
-    __builtin_prefetch(address);
-#else
-    (void)address;
-#endif
-}
 
 #if defined(__AVX512BW__)
 

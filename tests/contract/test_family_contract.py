@@ -18,7 +18,8 @@ from cghash import CGHash
 from cghash.exceptions import FormatError, InvalidInputError
 from cghash.learning.families import FAMILIES, family_of, functions_class
 from cghash.learning.families import features as feature_module
-from cghash.learning.families.features import Features, features_of, fit_scaler, standardized
+from cghash.learning.families.features import Features, fit_scaler, standardized
+from cghash.learning.families.linear import LinearFamily
 from cghash.learning.families.minorize import minorize_maximize, relaxed_gain, signs
 from cghash.learning.families.passes import LocalPasses
 from cghash.learning.families.projection import RelaxedGain
@@ -331,17 +332,22 @@ def test_features_in_bytes_are_the_same_matrix(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 256, (60, 4)).astype(np.float64)
     X[:, 2] = 5.0  # constant
-    assert not fit_scaler(X).in_bytes  # too few to pay
+
+    def features_of(X):
+        family = LinearFamily(refined=False)
+        family.prepare(X, rng, 1)
+        return family.features
+
+    assert features_of(X).matrix.dtype == np.float32  # too few to pay
     monkeypatch.setattr(feature_module, "LEAST_BYTES", X.size)
-    assert not fit_scaler(X[1:]).in_bytes
-    for other in (X + 0.5, X + 1e9, X - 1e-3, X * 2, -X):
-        assert not fit_scaler(other).in_bytes
-    scaler = fit_scaler(X)
-    assert scaler.in_bytes
-    Z = standardized(X, scaler).matrix.astype(np.float64)
-    features = features_of(X, scaler)
+    far = 252 + X % 4  # of three digits, two are alike
+    for other in (X[1:], X + 0.5, X + 1e9, X - 1e-3, X * 2, -X, far):
+        assert features_of(other).matrix.dtype == np.float32
+    assert sp.issparse(features_of(sp.csr_matrix(X)).matrix)
+    features = features_of(X)
     assert features.matrix.dtype == np.uint8
     assert features.n_bytes == X.size
+    Z = standardized(X, fit_scaler(X)).matrix.astype(np.float64)
     v, r = rng.normal(size=(4, 2)).astype(np.float32), rng.normal(size=60).astype(np.float32)
     np.testing.assert_allclose(features.dot(v), Z @ v, atol=1e-6)
     np.testing.assert_allclose(features.dots(v.T), (Z @ v).T, atol=1e-6)
@@ -350,6 +356,17 @@ def test_features_in_bytes_are_the_same_matrix(monkeypatch):
     rows = np.array([3, 1, 50])
     np.testing.assert_allclose(features.take(rows).dot(v), Z[rows] @ v, atol=1e-6)
     assert features.take(np.arange(60)) is features
+
+
+def test_bytes_that_are_kept_so_have_nearly_the_digits_of_floats():
+    rng = np.random.default_rng(0)
+    v = rng.normal(size=(784, 3)).astype(np.float32)
+    for low, width in ((0, 256), (0, 2), (200, 56), (100, 30)):
+        X = (low + rng.integers(0, width, (300, 784))).astype(np.float64)
+        scaler = fit_scaler(X)
+        exact = (X - scaler.mean) / scaler.scale @ v.astype(np.float64)
+        assert feature_module.bytes_pay(10**9, scaler)
+        assert np.abs(feature_module.in_bytes(X, scaler).dot(v) - exact).max() < 2e-5
 
 
 def test_a_fit_in_bytes_is_as_good_as_one_in_floats(monkeypatch):

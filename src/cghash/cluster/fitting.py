@@ -118,8 +118,8 @@ def _frame(team: Team, model: CGHash, about: list[dict[str, Any]], n_items: int)
     variance = team.total("square_sum", mean)[0] / n_items
     low, high = np.min([one["low"] for one in about], axis=0), np.max([one["high"] for one in about], axis=0)
     exact = team.sources[0].items.dtype == "float64"
-    in_bytes = bytes_pay(n_items * mean.size) and all(one["are_bytes"] for one in about)
-    return LinearFrame(scaler_of(mean, variance, low, high, exact, in_bytes))
+    scaler = scaler_of(mean, variance, low, high, exact)
+    return LinearFrame(scaler, bytes_pay(n_items * mean.size, scaler) and all(team.each("are_bytes")))
 
 
 def _rbf_frame(team: Team, sizes: list[int]) -> RBFFrame:

@@ -47,7 +47,8 @@ def nearest(X: Any, relevance: ArrayLike | Any | None, n_near: int, n_far: int, 
     relevance : (n,) integer labels (relevant: the same label), (n, L) 0/1 indicator matrix, dense or sparse
         (relevant: a label in common), or None: all items are relevant to each other, and `n_far` must be 0
     n_near, n_far : how many of each
-    n_threads : threads, each with blocks of its own; BLAS has one thread meanwhile
+    n_threads : threads, each with blocks of its own; BLAS has one thread meanwhile. Sparse items, and the few that
+        float32 cannot decide, go through float64 products by as many threads as BLAS takes
 
     Returns
     -------

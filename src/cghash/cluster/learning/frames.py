@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...learning.families.base import Bits, rows_in_blocks
-from ...learning.families.features import Features, Scaler, features_of
+from ...learning.families.features import Features, Scaler, in_bytes, standardized
 from ...learning.families.linear import LinearFunctions, projected_bits
 from ...learning.families.passes import Direction
 from ...learning.families.projection import ProjectionPricing
@@ -59,13 +59,14 @@ class LinearFrame:
     """Features are standardised items."""
 
     scaler: Scaler
+    are_bytes: bool = False  # whether the items are bytes, and kept so
 
     @property
     def n_features(self) -> int:
         return len(self.scaler.mean)
 
     def prepared(self, X: NDArray[Any], n_threads: int) -> Prepared:
-        return Prepared(X, features_of(X, self.scaler, n_threads))
+        return Prepared(X, (in_bytes if self.are_bytes else standardized)(X, self.scaler, n_threads))
 
     def plane(self, direction: Direction) -> Planes:
         coef, intercept = self.scaler.to_input(*direction)

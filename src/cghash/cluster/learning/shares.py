@@ -93,7 +93,7 @@ class Share:
     # before the first column
 
     def about(self) -> dict[str, Any]:
-        """Counts, the extremes of each feature (d,), and whether all of them are bytes."""
+        """Counts, and the extremes of each feature (d,)."""
         X, t = self.items(), self.triplets
         return {
             "n_items": self.n_items,
@@ -101,8 +101,10 @@ class Share:
             "n_slots": 0 if t is None else t.n_slots,
             "low": X.min(axis=0).astype(np.float64) if len(X) else np.full(X.shape[1], np.inf),
             "high": X.max(axis=0).astype(np.float64) if len(X) else np.full(X.shape[1], -np.inf),
-            "are_bytes": are_bytes(X),
         }
+
+    def are_bytes(self) -> bool:
+        return are_bytes(self.items())
 
     def item_sum(self) -> Sums:
         return (self.items().sum(axis=0, dtype=np.float64),)

@@ -14,7 +14,7 @@ from ...exceptions import FormatError
 from ..pricing import SignedPairs
 from .arrays import ArrayFunctions
 from .base import Bits, Family, Functions, Priced, ranked, rows_in_blocks
-from .features import Scaler, features_of, fit_scaler
+from .features import Scaler, are_bytes, bytes_pay, fit_scaler, in_bytes, standardized
 from .passes import Direction, LocalPasses
 from .projection import ProjectionPricing
 
@@ -62,7 +62,8 @@ class LinearFamily(Family):
     def prepare(self, X: Any, rng: np.random.Generator, n_threads: int) -> None:
         self.X, self.n_threads = X, n_threads
         self.scaler = fit_scaler(X)
-        self.features = features_of(X, self.scaler, n_threads)
+        as_bytes = not sp.issparse(X) and bytes_pay(X.size, self.scaler) and are_bytes(X)
+        self.features = (in_bytes if as_bytes else standardized)(X, self.scaler, n_threads)
         self.pricing = ProjectionPricing(self.refined)
 
     def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:

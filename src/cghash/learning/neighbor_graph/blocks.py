@@ -23,7 +23,8 @@ Bools = NDArray[np.bool_]
 BLOCK = 512  # items on a side of a block of products: it stays in a thread's cache
 GROUP = 4  # blocks, or as many as there are threads, whose items stay in the cache that threads share
 SPARE = 6  # candidates kept beyond those asked for
-FINISHED_MOST = 0.04  # of a block's products, in each direction: above it, whole products are cheaper
+FINISHED_MOST = 0.04  # of a round's products, in each direction: above it, whole products are cheaper,
+WHOLE_ROUNDS = 16  # and so many rounds are multiplied whole
 
 
 def by_blocks(items: DenseItems, relevant: Labels | SharedLabel, near: Ints, far: Ints, n_threads: int) -> Ints:
@@ -49,21 +50,30 @@ def _offer_all(
 ) -> None:
     """Offer every item to every other, block by block; blocks that are multiplied at the same time share no items."""
     blocks = [slice(first, min(first + BLOCK, len(X))) for first in range(0, len(X), BLOCK)]
-    few = True
+    finished: list[float] = []  # of each block of a round, the share of products
 
-    def offer(pair: tuple[int, int]) -> None:
-        nonlocal few
-        rows, columns = blocks[pair[0]], blocks[pair[1]]
+    def by_whole(pair: tuple[int, int]) -> None:
+        rows, columns = (blocks[i] for i in pair)
+        found.update(workers.product(X[rows], X[columns]), rows.start, columns.start, relevant.block(rows, columns))
+
+    def by_leading(pair: tuple[int, int]) -> None:
+        assert leading is not None
+        rows, columns = (blocks[i] for i in pair)
+        dots = workers.product(leading.axes[rows], leading.axes[columns])
         where = rows.start, columns.start, relevant.block(rows, columns)
-        if leading is None or not few:
-            found.update(workers.product(X[rows], X[columns]), *where)
-        else:
-            dots = workers.product(leading.axes[rows], leading.axes[columns])
-            few = found.update_leading(dots, *where, X, *leading.bounds) <= FINISHED_MOST * 2 * dots.size
+        n_offers = dots.size * (1 if rows == columns else 2)
+        finished.append(found.update_leading(dots, *where, X, **leading.bounds) / n_offers)
 
-    for pairs in rounds(len(blocks), max(GROUP, workers.n_threads)):
-        few = True  # each round tries again
-        workers.each(offer, pairs)
+    whole_rounds = 0  # to come, before leading axes are tried again
+    for pairs in rounds(len(blocks), -(-GROUP // workers.n_threads) * workers.n_threads):
+        if leading is None or whole_rounds:
+            workers.each(by_whole, pairs)
+            whole_rounds = max(0, whole_rounds - 1)
+            continue
+        finished.clear()
+        workers.each(by_leading, pairs)
+        if finished and sum(finished) > FINISHED_MOST * len(finished):
+            whole_rounds = WHOLE_ROUNDS
 
 
 def _fill(items: DenseItems, lists: Ints, scores: Singles, ids: Any, norms: Floats) -> Bools:

@@ -25,7 +25,8 @@ class LeadingAxes:
     in its place `more` has the further axes, and what these leave. A last axis √c·|x| adds c|x||y|, which covers
     all rounding, for p axes together:
 
-    - float64, and axes not quite orthonormal, change |Vᵀx|² and so r_x² by at most ε|x|², hence r_x by √ε|x|;
+    - float64, and axes not quite orthonormal (by what float64 finds, and p·d·unit that it may miss), change |Vᵀx|² and
+      so r_x² by at most ε|x|², hence r_x by √ε|x|;
     - rounding z to float32 and the former change z by η|x|, η = 2·unit + √ε, and a product by (2η + η²)|x||y|;
     - float32 products over the leading and over the further axes err by γ|x||y| together, γ = q·unit / (1 - q·unit)
       with q = p + 16 in any order of summation; of the 16, 12 are for rest·rest taken out and further axes put in.
@@ -37,7 +38,7 @@ class LeadingAxes:
     def __init__(self, X: Singles, squares: Floats, V: Floats, n_leading: int, workers: Workers) -> None:
         d, p = V.shape
         skew = float(np.linalg.norm(V.T @ V - np.eye(p)))
-        epsilon = 4 * (1 + np.sqrt(p)) * (d + p) * DOUBLE + 2 * skew
+        epsilon = (4 * (1 + np.sqrt(p)) * (d + p) + 2 * p * d) * DOUBLE + 2 * skew
         eta = 2 * SINGLE + np.sqrt(epsilon)
         gamma = (p + 16) * SINGLE / (1 - (p + 16) * SINGLE)
         c = 2 * (2 * eta + eta**2 + gamma)
@@ -58,9 +59,9 @@ class LeadingAxes:
         self.extra = (4 * SINGLE * squares + (d + 1) * 2.0**-100).astype(np.float32)  # (n,)
 
     @property
-    def bounds(self) -> tuple[Singles, Singles, Singles, Singles]:
+    def bounds(self) -> dict[str, Singles]:
         """What finishes products of `axes`, as the kernel takes it."""
-        return self.low, self.extra, self.rest, self.more
+        return {"low": self.low, "extra": self.extra, "rest": self.rest, "more": self.more}
 
     @classmethod
     def of(cls, X: Singles, squares: Floats, workers: Workers) -> LeadingAxes | None:
@@ -74,5 +75,5 @@ class LeadingAxes:
         n_leading, p = (32 * (int(np.searchsorted(held, share * held[-1])) // 32 + 1) for share in (_LEADING, _MORE))
         if n_leading > LEADING_MOST * d:
             return None
-        p = min(max(p - 1, n_leading), d)
+        p = min(max(p - 1, n_leading), d)  # what is left of an item makes the columns of `more` a multiple of 32
         return cls(X, squares, np.ascontiguousarray(V[:, ::-1][:, :p]), n_leading, workers)

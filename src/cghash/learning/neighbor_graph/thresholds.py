@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 
-NEIGHBORHOOD = 2048  # items that are compared with each other
+NEIGHBORHOOD = 1024  # items that are compared with each other
 
 
 def thresholds(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import ExitStack
+from functools import partial
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Singles = NDArray[np.float32]
 Part = TypeVar("Part")
@@ -22,18 +24,22 @@ class Workers:
     """
 
     def __init__(self, n_threads: int) -> None:
-        self.n_threads = n_threads
-        self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="neighbors") if n_threads > 1 else None
+        self.n_threads = max(1, n_threads)
+        self._pool: ThreadPoolExecutor | None = None
         self._memory = threading.local()
-        self._limits = threadpool_limits(1, user_api="blas")
 
-    def __enter__(self) -> Workers:
+    def __enter__(self) -> Self:
+        one = partial(ThreadpoolController().limit, limits=1, user_api="blas")
+        with ExitStack() as exits:
+            exits.enter_context(one())
+            if self.n_threads > 1:  # where BLAS counts threads for each of ours, each must be told
+                self._pool = ThreadPoolExecutor(self.n_threads, "neighbors", initializer=one)
+                exits.callback(self._pool.shutdown, cancel_futures=True)
+            self._exits = exits.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-        self._limits.restore_original_limits()
+        self._exits.close()
 
     def each(self, work: Callable[[Part], None], parts: Iterable[Part]) -> None:
         """Do the work for every part, in any order; all of it is done on return."""
