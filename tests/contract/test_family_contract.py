@@ -376,7 +376,7 @@ def test_a_fit_in_bytes_is_as_good_as_one_in_floats(monkeypatch):
         monkeypatch.setattr(feature_module, "LEAST_BYTES", least)
         model = CGHash(6, method="paper", random_state=0).fit(X, y)
         objectives.append([column.objective for column in model.result_.columns])
-    assert objectives[0] == pytest.approx(objectives[1], rel=0.02)  # rounding may lead a climb elsewhere
+    assert objectives[0] == pytest.approx(objectives[1], rel=0.05)  # rounding may lead a climb elsewhere
 
 
 def test_sparse_and_dense_features_are_the_same_matrix():
