@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import platform
 import subprocess
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -67,3 +70,9 @@ def write(name: str, command: str, rows: Any, packages: tuple[str, ...] = ()) ->
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps({"command": command, **circumstances(packages), "rows": rows}, indent=1) + "\n")
     print(f"wrote {path.relative_to(Path.cwd())}" if path.is_relative_to(Path.cwd()) else f"wrote {path}")
+
+
+def alone(work: Callable[..., dict[str, object]], *arguments: object) -> dict[str, object]:
+    """work(*arguments) in a process of its own, so that the peak of memory is this work's."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(work, *arguments).result()

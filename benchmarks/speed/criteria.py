@@ -11,7 +11,6 @@ is timed on some of the queries, and its values must be the same.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
 import time
 from collections.abc import Callable
@@ -26,7 +25,7 @@ from fit import memory_bytes
 from cghash._kernels import n_threads, rank_codes, twins
 from cghash.lab import ranking
 from cghash.lab.criteria import retrieve_by_codes, retrieve_by_vectors
-from common import write
+from common import alone, write
 
 WEIGHTS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "distinct": lambda rng, n: rng.random(n) + 0.5,
@@ -113,12 +112,6 @@ def by_vectors(q: int, n: int, d: int) -> dict[str, object]:
         "peak_MB": round(memory / 1e6),
         "map": round(found.map, 4),
     }
-
-
-def alone(work: Callable[..., dict[str, object]], *arguments: object) -> dict[str, object]:
-    """In a process of its own, so that the peak of memory is this work's."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(work, arguments)
 
 
 def main() -> None:

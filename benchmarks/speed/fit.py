@@ -13,11 +13,9 @@ what a straight way takes at least:
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import plain
 
 from cghash import CGHash
-from common import load, write
+from common import alone, load, write
 
 SETTINGS = {"method": "paper", "sampling": "neighbors", "n_neighbors": 10, "C": 0.01, "random_state": 0}
 
@@ -112,12 +110,6 @@ def memory_bytes(name: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
-def alone(n: int, n_bits: int, loss: str) -> dict[str, object]:
-    """`measure` in a process of its own, so that the peak of memory is this fit's."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_measure, n, n_bits, loss).result()
-
-
 def _measure(n: int, n_bits: int, loss: str) -> dict[str, object]:
     X, y = load("mnist")
     return measure(np.ascontiguousarray(X[:n]), y[:n], n_bits, loss)
@@ -135,7 +127,7 @@ def main() -> None:
     rows: list[dict[str, object]] = []
     sizes = [int(n) for n in options.items.split(",")]
     for n, bits in [(n, options.bits) for n in sizes] + ([(15000, options.long)] if options.long else []):
-        rows.append(alone(n, bits, options.loss))
+        rows.append(alone(_measure, n, bits, options.loss))
         print(rows[-1], flush=True)
     if options.yardstick:
         X, y = load("mnist")

@@ -9,7 +9,6 @@ what it held before.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
 import threading
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from common import write
+from common import alone, write
 
 TYPES = ("float64", "float32", "float16", "int8")
 
@@ -68,8 +67,7 @@ def main() -> None:
     rows = []
     for what in ("fit", "encode"):
         for dtype in TYPES:
-            with multiprocessing.get_context("spawn").Pool(1) as pool:
-                rows.append(pool.apply(measured, (what, dtype, options.items, options.features)))
+            rows.append(alone(measured, what, dtype, options.items, options.features))
             print(rows[-1], flush=True)
     write("item_memory", " ".join(["python", *sys.argv]), rows)
 
