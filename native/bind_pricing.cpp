@@ -41,13 +41,15 @@ Out<double> project(In<T, 2> X, In<double, 2> coef, int n_threads) {
 void dot_rows(const KernelTable& kernel, const float* Z, std::int64_t n, std::int64_t d, const float* v, float* out) {
     kernel.dot_rows_f32(Z, n, d, v, out);
 }
-void dot_rows(const KernelTable& kernel, const std::uint8_t* Z, std::int64_t n, std::int64_t d, const float* v, float* out) {
+void dot_rows(const KernelTable& kernel, const std::uint8_t* Z, std::int64_t n, std::int64_t d, const float* v,
+              float* out) {
     kernel.dot_rows_u8(Z, n, d, v, out);
 }
 void tdot_rows(const KernelTable& kernel, const float* Z, std::int64_t n, std::int64_t d, const float* r, double* g) {
     kernel.tdot_rows_f32(Z, n, d, r, g);
 }
-void tdot_rows(const KernelTable& kernel, const std::uint8_t* Z, std::int64_t n, std::int64_t d, const float* r, double* g) {
+void tdot_rows(const KernelTable& kernel, const std::uint8_t* Z, std::int64_t n, std::int64_t d, const float* r,
+               double* g) {
     kernel.tdot_rows_u8(Z, n, d, r, g);
 }
 

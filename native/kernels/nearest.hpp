@@ -211,7 +211,8 @@ inline typename L::Kinds kinds(const NearestBlock& block, std::int64_t i, std::i
 
 // Offer the columns from j to the list of row i, as many whole vectors as there are; where it stopped
 template <class L, bool by_label, class Scores>
-inline std::int64_t row_span(const NearestBlock& block, const Scores& scores, Pairs& pairs, std::int64_t i, std::int64_t j) {
+inline std::int64_t row_span(const NearestBlock& block, const Scores& scores, Pairs& pairs, std::int64_t i,
+                             std::int64_t j) {
     const std::int64_t item = block.row + i;
     const float* dots = block.dots + i * block.n_columns;
     const float* half = scores.half() + block.column;

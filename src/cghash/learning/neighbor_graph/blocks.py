@@ -21,7 +21,7 @@ Singles = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
 BLOCK = 512  # items on a side of a block of products: it stays in a thread's cache
-GROUP = 4  # blocks, or as many as there are threads, whose items stay in the cache that threads share
+GROUP = 4  # blocks, up to a multiple of the threads, whose items stay in the cache that these share
 SPARE = 6  # candidates kept beyond those asked for
 FINISHED_MOST = 0.04  # of a round's products, in each direction: above it, whole products are cheaper,
 WHOLE_ROUNDS = 16  # and so many rounds are multiplied whole
