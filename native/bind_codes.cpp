@@ -4,6 +4,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -35,17 +36,18 @@ CodeIndex::Request request_of(const CodeIndex& self, const std::optional<Matrix>
             allowed ? allowed->data() : nullptr, n_allowed, std::max(n_threads, 1)};
 }
 
-using Pair = std::tuple<Out<std::int64_t>, Out<std::int64_t>>;
-using Triple = std::tuple<Out<std::int64_t>, Out<std::int64_t>, Out<std::int64_t>>;
+using Pair = std::tuple<Out<double>, Out<std::int64_t>>;
+using Triple = std::tuple<Out<std::int64_t>, Out<double>, Out<std::int64_t>>;
 
-// (q, k) distances and ids, -1 where there are fewer. Takes the GIL for the arrays alone.
-Pair padded(const Answers& answers, std::int64_t k) {
+// (q, k) distances, as multiples of a unit, and ids; ∞ and -1 where there are fewer. Takes the GIL for the arrays alone.
+Pair padded(const Answers& answers, std::int64_t k, double unit) {
     const std::size_t n = answers.size(), width = static_cast<std::size_t>(k);
     if (n && width > (std::size_t{1} << 40) / n) throw std::invalid_argument("k is too large");
-    std::vector<std::int64_t> distances(n * width, -1), found(n * width, -1);
+    std::vector<double> distances(n * width, std::numeric_limits<double>::infinity());
+    std::vector<std::int64_t> found(n * width, -1);
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t j = 0; j < answers[i].size(); ++j) {
-            distances[i * width + j] = answers[i][j].distance;
+            distances[i * width + j] = static_cast<double>(answers[i][j].distance) * unit;
             found[i * width + j] = answers[i][j].id;
         }
     nb::gil_scoped_acquire locked;
@@ -53,11 +55,12 @@ Pair padded(const Answers& answers, std::int64_t k) {
 }
 
 // Offsets, distances and ids, query after query.
-Triple joined(const Answers& answers) {
-    std::vector<std::int64_t> offsets{0}, distances, found;
+Triple joined(const Answers& answers, double unit) {
+    std::vector<std::int64_t> offsets{0}, found;
+    std::vector<double> distances;
     for (const auto& answer : answers) {
         for (const auto& entry : answer) {
-            distances.push_back(entry.distance);
+            distances.push_back(static_cast<double>(entry.distance) * unit);
             found.push_back(entry.id);
         }
         offsets.push_back(static_cast<std::int64_t>(found.size()));
@@ -182,45 +185,45 @@ void bind_codes(nb::module_& m) {
         .def(
             "search",
             [](const CodeIndex& self, Matrix queries, std::int64_t k, Ints weights, std::optional<Ints> ids,
-               std::optional<In<std::uint8_t, 1>> allowed, std::int64_t n_allowed, int n_threads) {
+               std::optional<In<std::uint8_t, 1>> allowed, std::int64_t n_allowed, int n_threads, double unit) {
                 if (k < 1) throw std::invalid_argument("k must be at least 1");
                 const auto request = request_of(self, queries, weights, ids, allowed, n_allowed, n_threads);
                 nb::gil_scoped_release unlocked;
-                return padded(self.nearest(request, k), k);
+                return padded(self.nearest(request, k), k, unit);
             },
             nb::arg("queries"), nb::arg("k"), nb::arg("weights"), nb::arg("ids").none(), nb::arg("allowed").none(),
-            nb::arg("n_allowed"), nb::arg("n_threads"))
+            nb::arg("n_allowed"), nb::arg("n_threads"), nb::arg("unit") = 1.0)
         .def(
             "range_search",
             [](const CodeIndex& self, Matrix queries, std::int64_t radius, Ints weights, std::optional<Ints> ids,
-               std::optional<In<std::uint8_t, 1>> allowed, std::int64_t n_allowed, int n_threads) {
+               std::optional<In<std::uint8_t, 1>> allowed, std::int64_t n_allowed, int n_threads, double unit) {
                 const auto request = request_of(self, queries, weights, ids, allowed, n_allowed, n_threads);
                 nb::gil_scoped_release unlocked;
-                return joined(self.within(request, radius));
+                return joined(self.within(request, radius), unit);
             },
             nb::arg("queries"), nb::arg("radius"), nb::arg("weights"), nb::arg("ids").none(),
-            nb::arg("allowed").none(), nb::arg("n_allowed"), nb::arg("n_threads"))
+            nb::arg("allowed").none(), nb::arg("n_allowed"), nb::arg("n_threads"), nb::arg("unit") = 1.0)
         .def(
             "search_among",
             [](const CodeIndex& self, Matrix queries, Ints positions, std::int64_t k, Ints weights,
-               std::optional<Ints> ids, int n_threads) {
+               std::optional<Ints> ids, int n_threads, double unit) {
                 if (k < 1) throw std::invalid_argument("k must be at least 1");
                 const auto request = request_of(self, queries, weights, ids, std::nullopt, 0, n_threads);
                 nb::gil_scoped_release unlocked;
-                return padded(self.among(request, view(positions), k, Reservoir::unlimited), k);
+                return padded(self.among(request, view(positions), k, Reservoir::unlimited), k, unit);
             },
             nb::arg("queries"), nb::arg("positions"), nb::arg("k"), nb::arg("weights"), nb::arg("ids").none(),
-            nb::arg("n_threads"))
+            nb::arg("n_threads"), nb::arg("unit") = 1.0)
         .def(
             "range_search_among",
             [](const CodeIndex& self, Matrix queries, Ints positions, std::int64_t radius, Ints weights,
-               std::optional<Ints> ids, int n_threads) {
+               std::optional<Ints> ids, int n_threads, double unit) {
                 const auto request = request_of(self, queries, weights, ids, std::nullopt, 0, n_threads);
                 nb::gil_scoped_release unlocked;
-                return joined(self.among(request, view(positions), Reservoir::unlimited, radius));
+                return joined(self.among(request, view(positions), Reservoir::unlimited, radius), unit);
             },
             nb::arg("queries"), nb::arg("positions"), nb::arg("radius"), nb::arg("weights"), nb::arg("ids").none(),
-            nb::arg("n_threads"))
+            nb::arg("n_threads"), nb::arg("unit") = 1.0)
         .def(
             "prepare",
             [](CodeIndex& self, Ints weights, std::optional<Ints> ids, std::optional<In<std::uint8_t, 1>> allowed,

@@ -152,7 +152,9 @@ Answers CodeIndex::answer(const Request& request, std::int64_t k, std::int64_t l
 
     const Pruner& pruner = *found->pruner;
     auto answers = scan_search(ask, {}, limits, tables_->n_codes, codes_.n_codes());
-    const bool together = n == 1 && request.n_threads > 1 && (always_ || pruner.takes_long(k));
+    constexpr double soon = 500;  // where tables are always used, so that small ones are searched both ways
+    const bool by_two = n == 1 && request.n_threads > 1;
+    const double alone = !by_two ? budget : always_ ? soon : pruner.alone(k);
     std::vector<std::uint8_t> left(n);  // to be scanned
     const auto prune = [&](std::int64_t i) {
         if (!always_ && !pruner.worth_a_try(n)) {
@@ -164,7 +166,7 @@ Answers CodeIndex::answer(const Request& request, std::int64_t k, std::int64_t l
         offer(ask, i, changed_, nearest);
         double spent = 0;
         const auto* stale = stale_.empty() ? nullptr : stale_.data();
-        const bool finished = prune_run(pruner.on(), ask, ask.query(i), stale, budget, together, nearest, spent);
+        const bool finished = prune_run(pruner.on(), ask, ask.query(i), stale, budget, alone, nearest, spent);
         pruner.note(n, request.n_threads, spent, finished);
         if (finished) answers[i] = nearest.sorted();
         else {

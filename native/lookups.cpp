@@ -121,12 +121,10 @@ bool Lookups::lighten(std::uint8_t* tables) const {
 }
 
 void Lookups::fill_bucket(const std::uint8_t* query, double scale, std::uint8_t* tables) const {
-    const auto lowered = static_cast<float>(scale * (1.0 - 0x1p-20));
-    std::array<std::uint8_t, 16> plain;
-    for (int g = 0; g < 2 * n_bytes; ++g) {
-        kernels.quantize(nibbles_.data() + 16 * g, 16, lowered, plain.data());
-        permute(plain.data(), 4, query[g / 2] >> (g % 2 * 4) & 15u, tables + 16 * g);
-    }
+    std::array<std::uint8_t, 2 * 128 * 16> plain;
+    kernels.quantize(nibbles_.data(), std::ssize(nibbles_), static_cast<float>(scale * (1.0 - 0x1p-20)), plain.data());
+    for (int g = 0; g < 2 * n_bytes; ++g)
+        permute(plain.data() + 16 * g, 4, query[g / 2] >> (g % 2 * 4) & 15u, tables + 16 * g);
 }
 
 int limit_of(std::int64_t limit, double scale) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
+#include <system_error>
 #include <thread>
 
 #include "prefetch.hpp"
@@ -37,32 +38,46 @@ class Run {
         follow();
     }
 
-    // Go through all tables; false when the budget was spent before the end.
-    bool search(double budget, double& spent) {
+    // Go through all tables; false when the budget was spent before the end. Past `alone`, another thread helps.
+    bool search(double budget, double alone, double& spent) {
         nearest_.tighten();
-        return visit_all(budget, spent) && resolve(shortlist_.entries());
+        if (visit_all(std::min(budget, alone), spent)) return resolve(shortlist_.entries());
+        return spent > alone && spent <= budget && search_together(budget, spent);
     }
 
-    // The same by two threads, half of the tables each: the strongest, which come first, go with the weakest.
-    static bool search_together(Run& one, Run& other, double budget, double& spent) {
+   private:
+    // The rest by two threads, half of the tables each: the strongest, which come first, go with the weakest.
+    bool search_together(double budget, double& spent) {
         Exchange shared;
-        one.nearest_.tighten();
-        std::erase_if(one.mine_, [](std::size_t t) { return t != 0 && t != 3; });
+        shared.bounds[0] = bound_;
+        Run other(*this);
+        const auto all = mine_;
+        std::erase_if(mine_, [](std::size_t t) { return t != 0 && t != 3; });
         std::erase_if(other.mine_, [](std::size_t t) { return t == 0 || t == 3; });
-        one.shared_ = other.shared_ = &shared;
+        shared_ = other.shared_ = &shared;
         other.self_ = 1;
-        double other_spent = 0;
+        other.bound_ = 0;  // from here on
+        other.told_ = limit();
+        other.shortlist_ = Shortlist(ask_.k);
+        double other_spent = spent;
         std::exception_ptr failure;
-        std::thread helper([&] {
-            try {
-                other.visit_half(budget, other_spent);
-            } catch (...) {
-                failure = std::current_exception();
-                shared.abandoned = true;
-            }
-        });
+        std::thread helper;
         try {
-            one.visit_half(budget, spent);
+            helper = std::thread([&] {
+                try {
+                    other.visit_half(budget, other_spent);
+                } catch (...) {
+                    failure = std::current_exception();
+                    shared.abandoned = true;
+                }
+            });
+        } catch (const std::system_error&) {  // no more threads to be had
+            mine_ = all;
+            shared_ = nullptr;
+            return visit_all(budget, spent) && resolve(shortlist_.entries());
+        }
+        try {
+            visit_half(budget, spent);
         } catch (...) {
             shared.abandoned = true;
             helper.join();
@@ -72,13 +87,13 @@ class Run {
         if (failure) std::rethrow_exception(failure);
         spent = std::max(spent, other_spent);
         if (shared.abandoned) return false;
-        auto entries = one.shortlist_.entries();
+        auto entries = shortlist_.entries();
         entries.insert(entries.end(), other.shortlist_.entries().begin(), other.shortlist_.entries().end());
-        return one.resolve(entries);
+        return resolve(entries);
     }
 
-   private:
     static constexpr std::int64_t window = 16;  // keys that are planned at once
+    static constexpr std::int64_t ahead = 3;    // keys whose codes are on their way
 
     void visit_half(double budget, double& spent) {
         if (visit_all(budget, spent)) shared_->finished = true;
@@ -87,6 +102,8 @@ class Run {
 
     // False when the budget was spent, or the keys in order, before the end.
     bool visit_all(double budget, double& spent) {
+        for (const auto t : mine_)
+            for (std::int64_t step = 0; step < ahead; ++step) ask_for_codes(t, at_[t] + step);
         for (const auto t : mine_) plans_[t] = planned(t);
         for (;;) {
             table_ = mine_.front();
@@ -164,11 +181,12 @@ class Run {
         return costs.step + (bucket.empty() ? 0 : costs.bucket + costs.block * static_cast<double>(bucket.n_blocks()));
     }
 
-    void look_ahead(const PruneTable& table, const MaskOrder& order) const {
-        constexpr std::int64_t ahead = 3, blocks = 6;
-        if (at_[table_] + ahead >= order.size()) return;
-        const auto key = keys_[table_] ^ order.masks[at_[table_] + ahead];
-        const auto bucket = table.bucket(key);
+    // Have the first codes of a key ready.
+    void ask_for_codes(std::size_t t, std::int64_t step) const {
+        constexpr std::int64_t blocks = 6;
+        if (step >= on_.orders[t].size()) return;
+        const auto& table = on_.tables.tables[t];
+        const auto bucket = table.bucket(keys_[t] ^ on_.orders[t].masks[step]);
         if (bucket.empty()) return;
         const auto size = 64 * static_cast<std::int64_t>(table.rest.size());
         const std::uint8_t* p = table.blocks.values.data() + bucket.first / 64 * size;
@@ -180,7 +198,7 @@ class Run {
     void visit(double& spent) {
         const auto& table = on_.tables.tables[table_];
         const auto& order = on_.orders[table_];
-        look_ahead(table, order);
+        ask_for_codes(table_, at_[table_] + ahead);
         const auto mask = order.masks[at_[table_]];
         key_ = keys_[table_] ^ mask;
         spent += cost_of(table, key_);
@@ -211,9 +229,10 @@ class Run {
         if (distance > limit()) return;
         std::uint8_t code[128];
         table.read(key_, place, code);
-        for (const auto t : mine_)  // shown by another table before?
-            if (t != table_ && has_shown(t, keys_[t] ^ tables[t].key_of(code))) return;
+        for (std::size_t t = 0; t < tables.size(); ++t)  // shown by another table before?
+            if (t != table_ && at_[t] && has_shown(t, keys_[t] ^ tables[t].key_of(code))) return;
         ++n_found_;
+        if (table_ && !eager_) on_.tables.ask_for_place(code);
         if (eager_ ? take(table_ ? on_.tables.place_of(code, lookups_.kernels) : place, distance)
                    : shortlist_.add({distance, key_, static_cast<std::uint32_t>(place), table_}))
             follow();
@@ -239,7 +258,7 @@ class Run {
     // Offer the rows of what is on short lists; two threads may both have found a code.
     bool resolve(const std::vector<Shortlist::Entry>& entries) {
         std::uint8_t code[128];
-        std::vector<std::pair<std::int64_t, std::int64_t>> found;  // place, distance
+        std::vector<std::pair<std::int64_t, std::int64_t>> found;  // distance, place
         for (const auto& near : entries) {
             if (near.distance > limit()) continue;
             std::int64_t place = near.place;
@@ -247,11 +266,12 @@ class Run {
                 on_.tables.tables[near.table].read(near.key, near.place, code);
                 place = on_.tables.place_of(code, lookups_.kernels);
             }
-            found.emplace_back(place, near.distance);
+            on_.tables.ask_for_rows(place);
+            found.emplace_back(near.distance, place);
         }
         std::sort(found.begin(), found.end());
         found.erase(std::unique(found.begin(), found.end()), found.end());
-        for (const auto& [place, distance] : found) take(place, distance);
+        for (const auto& [distance, place] : found) take(place, distance);  // the nearest first: then few enter
         return true;
     }
 
@@ -302,12 +322,11 @@ class Run {
 }  // namespace
 
 bool prune_run(const OrderedTables& on, const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale,
-               double budget, bool together, Reservoir& nearest, double& spent) {
+               double budget, double alone, Reservoir& nearest, double& spent) {
     spent = 0;
-    Run run(on, ask, query, stale, nearest);
-    if (!together || ask.allowed || stale || on.tables.tables.size() < 2) return run.search(budget, spent);
-    Run other(on, ask, query, stale, nearest);
-    return Run::search_together(run, other, budget, spent);
+    const bool too_late = 2 * alone > budget;  // to begin a thread, and soon scan
+    if (ask.allowed || stale || on.tables.tables.size() < 2 || too_late) alone = budget;
+    return Run(on, ask, query, stale, nearest).search(budget, alone, spent);
 }
 
 }  // namespace cghash

@@ -11,8 +11,9 @@
 namespace cghash {
 
 // Offer the rows that are near a query to a reservoir. False when `budget` was spent before the end; `spent` says how
-// much it took. Rows with a bit in `stale` are passed over. `together`: by two threads, where all rows count.
+// much it took. Rows with a bit in `stale` are passed over. When `alone` is spent, another thread joins, where all rows
+// count.
 bool prune_run(const OrderedTables& on, const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale,
-               double budget, bool together, Reservoir& nearest, double& spent);
+               double budget, double alone, Reservoir& nearest, double& spent);
 
 }  // namespace cghash

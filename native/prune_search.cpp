@@ -20,10 +20,10 @@ std::int64_t Pruner::memory() const {
     return static_cast<std::int64_t>(bytes);
 }
 
-bool Pruner::takes_long(std::int64_t k) const {
+double Pruner::alone(std::int64_t k) const {
+    constexpr double worth = 1.5e5;  // several times what a thread takes to begin
     const auto& samples = samples_[k <= 30 ? 0 : 1];
-    // before a thread has begun, the other one goes further in its own tables than it need
-    return samples[samples.size() / 2] > 1e6;
+    return samples[samples.size() / 2] > 2 * worth ? 0 : worth;
 }
 
 double Pruner::scan_cost(std::int64_t n_queries, int n_threads) const {
@@ -85,7 +85,7 @@ void Pruner::calibrate(const CodeBlocks& codes) {
             codes.read((2 * sample + 1) * on_.tables.n_codes / (2 * n_samples), query.data());
             Reservoir nearest(sampled_k[i], Reservoir::unlimited, false);
             double spent = 0;
-            const bool finished = prune_run(on_, ask, query.data(), nullptr, most, false, nearest, spent);
+            const bool finished = prune_run(on_, ask, query.data(), nullptr, most, most, nearest, spent);
             samples_[i].push_back(finished ? spent : infinity);
         }
         std::sort(samples_[i].begin(), samples_[i].end());

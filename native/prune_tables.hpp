@@ -10,6 +10,7 @@
 #include "code_blocks.hpp"
 #include "huge_pages.hpp"
 #include "lookups.hpp"
+#include "prefetch.hpp"
 #include "prune_layout.hpp"
 
 namespace cghash {
@@ -95,6 +96,11 @@ struct PruneTables {
     // The place of a code, its bits in order, in the first table; -1 for none.
     std::int64_t place_of(const std::uint8_t* code, const KernelTable& kernels) const;
     std::span<const std::uint32_t> rows_at(std::int64_t place) const;
+    // Have ready what these two begin with.
+    void ask_for_place(const std::uint8_t* code) const { prefetch(&tables.front().starts[tables.front().key_of(code)]); }
+    void ask_for_rows(std::int64_t place) const {
+        if (place >= 0) prefetch(firsts.size() ? &firsts[place] : &rows[place]);
+    }
     // Throws std::invalid_argument where sizes do not fit each other.
     void check(int n_bytes) const;
 };

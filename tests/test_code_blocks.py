@@ -83,7 +83,7 @@ def assert_exact(blocks, case, k, n_threads):
     distances, found = blocks.search(queries, k, weights, ids, *marks(allowed, len(codes)), n_threads)
     within = [written_out(codes, query, weights, ids, allowed) for query in queries]
     for row, everything in enumerate(within):
-        expected = (everything + [(-1, -1)] * k)[:k]
+        expected = (everything + [(np.inf, -1)] * k)[:k]
         assert list(zip(distances[row].tolist(), found[row].tolist(), strict=True)) == expected
     radius = within[0][len(within[0]) // 7][0] if within[0] else 5
     offsets, distances, found = blocks.range_search(
@@ -103,6 +103,27 @@ def test_search_is_what_is_written_out(kernels, case, k):
     assert_exact(blocks, case, k, 1)
 
 
+@pytest.mark.parametrize("kernels", BOTH)
+def test_distances_are_multiples_of_a_unit(kernels):
+    rng = np.random.default_rng(0)
+    codes, weights = some_codes(rng, 50, 3, 0.5), some_weights(rng, 24, "random")
+    blocks = kernels.CodeBlocks(3)
+    blocks.append(codes)
+    some, radius = np.arange(20), int(weights.sum()) // 2
+    for search, ask in [
+        (blocks.search, (codes[:4], 60, weights, None, None, 50, 1)),
+        (blocks.search_among, (codes[:4], some, 9, weights, None, 1)),
+        (blocks.range_search, (codes[:4], radius, weights, None, None, 50, 1)),
+        (blocks.range_search_among, (codes[:4], some, radius, weights, None, 1)),
+    ]:
+        *offsets, whole, ids = search(*ask)
+        *their_offsets, distances, their_ids = search(*ask, 0.3)
+        np.testing.assert_array_equal(distances, whole * 0.3)
+        np.testing.assert_array_equal(ids, their_ids)
+        assert len(whole.ravel()) > 20
+        assert [o.tolist() for o in offsets] == [o.tolist() for o in their_offsets]
+
+
 def same_answers(native_blocks, twin_blocks, case, k, n_threads):
     _, codes, queries, weights, ids, allowed = case
     ask = queries, k, weights, ids, *marks(allowed, len(codes))
@@ -113,7 +134,7 @@ def same_answers(native_blocks, twin_blocks, case, k, n_threads):
         alone = native_blocks.search(queries[row : row + 1], *ask[1:], n_threads)
         for answer, right in zip(alone, expected, strict=True):
             np.testing.assert_array_equal(answer[0], right[row])
-    radius = max(int(np.median(expected[0])), 0)
+    radius = int(np.median(expected[0][expected[1] >= 0])) if np.any(expected[1] >= 0) else 0
     ask = queries, radius, weights, ids, *marks(allowed, len(codes))
     for answer, right in zip(
         native_blocks.range_search(*ask, n_threads), twin_blocks.range_search(*ask, 1), strict=True
@@ -179,6 +200,24 @@ def test_pruning_of_crowded_keys_misses_nothing(isa, n_bytes, kind):
     queries = np.concatenate([codes[:4], rng.integers(0, 256, (2, n_bytes), dtype=np.uint8)])
     for k in (1, 10, 200):
         same_answers(blocks, twin, (rng, codes, queries, weights, None, None), k, 2)
+
+
+@pytest.mark.native
+@needs_native
+@pytest.mark.parametrize("key_bits", [[16, 16, 16, 16], [16, 16], [12, 8, 16]])
+@pytest.mark.parametrize("k", [1, 10, 50])
+def test_two_threads_miss_nothing_that_is_far(k, key_bits):
+    """Evenly spread codes: the nearest are far, and found late, when a second thread has joined."""
+    rng = np.random.default_rng(k)
+    codes, weights = rng.integers(0, 256, (60_000, 8), dtype=np.uint8), some_weights(rng, 64, "random")
+    blocks, plain = native.CodeBlocks(8), native.CodeBlocks(8)
+    for each in (blocks, plain):
+        each.append(codes)
+    assert blocks.prepare(weights, None, None, PLENTY, True, 2, key_bits)
+    for query in rng.integers(0, 256, (30, 1, 8), dtype=np.uint8):
+        found = blocks.search(query, k, weights, None, None, len(codes), 2)
+        for answer, right in zip(found, plain.search(query, k, weights, None, None, len(codes), 1), strict=True):
+            np.testing.assert_array_equal(answer, right)
 
 
 @pytest.mark.native

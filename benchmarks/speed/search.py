@@ -105,13 +105,12 @@ def raise_factor(rival: FastScan, data: CodeSet, k: int, truth: np.ndarray) -> N
 
 def searches(data: CodeSet, indexes: dict[str, WeightedHammingIndex], rivals: dict[str, Rival]) -> dict[str, Any]:
     """For each method, its search and its queries."""
-    queries = data.queries[:BATCH]
-    ours = {name: (index.search, queries) for name, index in indexes.items()}
-    return ours | {name: (rival.search, rival.prepare(queries)) for name, rival in rivals.items()}
+    ours = {name: (index.search, data.queries) for name, index in indexes.items()}
+    return ours | {name: (rival.search, rival.prepare(data.queries)) for name, rival in rivals.items()}
 
 
 def singles(search: Search, queries: np.ndarray, k: int, cap: float) -> tuple[Callable[[], object], int]:
-    """A run of single queries that takes about a fifth of the cap, and how many it has."""
+    """A run of single queries, no two the same, that takes a fifth of the cap at most, and how many it has."""
     search(queries[:1], k)
     count = max(1, min(len(queries), int(cap / 5 / seconds_of(lambda: search(queries[:1], k)))))
     return lambda: [search(queries[i : i + 1], k) for i in range(count)], count
@@ -119,7 +118,7 @@ def singles(search: Search, queries: np.ndarray, k: int, cap: float) -> tuple[Ca
 
 def measure(methods: dict[str, Any], readers: dict[str, Any], k: int, cap: float) -> dict[str, dict[str, float]]:
     """Milliseconds a query of each method, in a batch and alone; readers take part among the single queries."""
-    batch = in_turns({name: lambda s=s, q=q: s(q, k) for name, (s, q) in methods.items()}, cap)
+    batch = in_turns({name: lambda s=s, q=q[:BATCH]: s(q, k) for name, (s, q) in methods.items()}, cap)
     works = {name: singles(s, q, k, cap) for name, (s, q) in (methods | readers).items()}
     alone = in_turns({name: work for name, (work, _) in works.items()}, cap)
     return {
@@ -161,7 +160,7 @@ def timed(data: CodeSet, indexes: Any, rivals: dict[str, Rival], about: Row, cap
 def reading(data: CodeSet, threads: int) -> dict[str, Any]:
     """Reading the codes once, with one thread and more, in the form of a search."""
     readers = {f"reading, {t}": reader(data.codes, t) for t in sorted({1, threads})}
-    return {name: (lambda _queries, _k, read=read: read(), data.queries[:BATCH]) for name, read in readers.items()}
+    return {name: (lambda _queries, _k, read=read: read(), data.queries) for name, read in readers.items()}
 
 
 def quality(data: CodeSet, rivals: dict[str, Rival], k: int, truth: np.ndarray) -> Row:
@@ -213,7 +212,7 @@ def isa_child(options: argparse.Namespace) -> Row:
     raise_factor(rival, data, 10, truth)
     set_threads(options.threads[0], indexes)
     methods = searches(data, indexes, {FASTSCAN: rival})
-    found = in_turns({name: lambda s=s, q=q: s(q, 10) for name, (s, q) in methods.items()}, options.cap)
+    found = in_turns({name: lambda s=s, q=q[:BATCH]: s(q, 10) for name, (s, q) in methods.items()}, options.cap)
     ms = {name: seconds / BATCH * 1e3 for name, seconds in found.items()}
     about = about_codes(data) | {"k": 10, "queries": "batch", "instruction_set": about["instruction_set"]}
     return about | {"threads": options.threads[0], "ms": rounded(ms)}

@@ -16,6 +16,7 @@ from .tensors import device_of, import_torch, is_tensor, memory_for
 
 Codes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 SMALL_SAMPLE, LARGE_SAMPLE = 1 << 18, 1 << 22  # codes, whose k-th nearest bounds that of all
 WHOLE = 1024  # capacities and samples are multiples of it, which kernels read at once
@@ -145,35 +146,47 @@ class DeviceBlocks:
 
     def search(
         self, queries: Codes, k: int, weights: Ints, ids: Ints | None, allowed: Codes | None, n_allowed: int,
-        n_threads: int,
-    ) -> tuple[Ints, Ints]:  # fmt: skip
-        """The k nearest of each query: distances and ids (q, k), padded with (-1, -1)."""
+        n_threads: int, unit: float = 1.0,
+    ) -> tuple[Floats, Ints]:  # fmt: skip
+        """The k nearest of each query: distances, as multiples of `unit`, and ids (q, k), padded with (∞, -1)."""
         with memory_for("the search", None, self.device, _LOWER_SEARCH):
             found = [search.nearest(k) for search in self._searches(queries, weights, ids, allowed)]
         none = np.zeros((0, k), dtype=np.int64)
-        return np.concatenate([none, *(d for d, _ in found)]), np.concatenate([none, *(i for _, i in found)])
+        whole, rows = (np.concatenate([none, *(answer[i] for answer in found)]) for i in (0, 1))
+        return np.where(rows < 0, np.inf, whole * np.float64(unit)), rows
 
     def range_search(
         self, queries: Codes, radius: int, weights: Ints, ids: Ints | None, allowed: Codes | None, n_allowed: int,
-        n_threads: int,
-    ) -> tuple[Ints, Ints, Ints]:  # fmt: skip
+        n_threads: int, unit: float = 1.0,
+    ) -> tuple[Ints, Floats, Ints]:  # fmt: skip
         """All codes within the radius: offsets (q + 1,), distances and ids."""
         with memory_for("the search", None, self.device, _LOWER_SEARCH):
-            return gathered([search.within(radius) for search in self._searches(queries, weights, ids, allowed)])
+            found = [search.within(radius) for search in self._searches(queries, weights, ids, allowed)]
+        offsets, whole, rows = gathered(found)
+        return offsets, whole * np.float64(unit), rows
 
     def search_among(
-        self, queries: Codes, positions: Ints, k: int, weights: Ints, ids: Ints | None, n_threads: int
-    ) -> tuple[Ints, Ints]:
+        self,
+        queries: Codes,
+        positions: Ints,
+        k: int,
+        weights: Ints,
+        ids: Ints | None,
+        n_threads: int,
+        unit: float = 1.0,
+    ) -> tuple[Floats, Ints]:
         """As `search`, among some positions only, which differ."""
         own = positions if ids is None else ids[positions]
-        return self._some(positions).search(queries, k, weights, own, None, len(positions), n_threads)
+        return self._some(positions).search(queries, k, weights, own, None, len(positions), n_threads, unit)
 
     def range_search_among(
-        self, queries: Codes, positions: Ints, radius: int, weights: Ints, ids: Ints | None, n_threads: int
-    ) -> tuple[Ints, Ints, Ints]:
+        self, queries: Codes, positions: Ints, radius: int, weights: Ints, ids: Ints | None, n_threads: int,
+        unit: float = 1.0,
+    ) -> tuple[Ints, Floats, Ints]:  # fmt: skip
         """As `range_search`, among some positions only, which differ."""
         own = positions if ids is None else ids[positions]
-        return self._some(positions).range_search(queries, radius, weights, own, None, len(positions), n_threads)
+        some = self._some(positions)
+        return some.range_search(queries, radius, weights, own, None, len(positions), n_threads, unit)
 
     def sample(self, small: bool = False) -> tuple[Tensor, Tensor]:
         """Some codes (W, m), a multiple of `WHOLE`, and their positions, evenly spread; kept until codes change.

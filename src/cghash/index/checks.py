@@ -16,17 +16,20 @@ from ..exceptions import InvalidInputError
 MOST_BITS = 1024
 LARGEST_ID = 2**63 - 2  # so that there is one more
 
+_BYTE = np.dtype(np.uint8)
+
 
 def check_codes(codes: Any, n_bits: int, name: str = "codes") -> NDArray[np.uint8]:
     """Packed codes (n, ⌈n_bits/8⌉) uint8, whose bits past n_bits are 0."""
     array = np.asarray(codes)
     n_bytes = -(-n_bits // 8)
-    if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != n_bytes:
+    if array.dtype != _BYTE or array.ndim != 2 or array.shape[1] != n_bytes:
         raise InvalidInputError(
             f"{name} must be packed uint8 of shape (n, {n_bytes}) for {n_bits} bits, "
             f"got shape {array.shape}, dtype {array.dtype}{looks_like(array, n_bits)}"
         )
-    check_padding(array, n_bits, name)
+    if n_bits % 8:
+        check_padding(array, n_bits, name)
     return np.ascontiguousarray(array)
 
 
@@ -44,7 +47,8 @@ def looks_like(array: NDArray[Any], n_bits: int) -> str:
 
 def check_queries(codes: Any, n_bits: int) -> tuple[NDArray[np.uint8], bool]:
     """Packed codes (q, ⌈n_bits/8⌉) of queries, of one code (⌈n_bits/8⌉,) too; and whether it was one."""
-    array = codes.cpu().numpy() if is_tensor(codes) else np.asarray(codes)
+    # the common case is looked for first: a search takes microseconds
+    array = np.asarray(codes.cpu() if type(codes) is not np.ndarray and is_tensor(codes) else codes)
     single = array.ndim == 1
     return check_codes(array[None] if single else array, n_bits), single
 

@@ -24,9 +24,6 @@ class Chosen:
     bits: NDArray[np.uint8] | None = None
     positions: Ints | None = None
 
-    def __len__(self) -> int:
-        return self.count
-
     @classmethod
     def by(cls, wanted: ArrayLike | None, ids: IdTable) -> Chosen:
         """The positions that a filter, ids or a mask over them, lets through, of those that are not removed."""

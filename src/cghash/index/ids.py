@@ -56,7 +56,7 @@ class IdTable:
     @property
     def allowed(self) -> Marks | None:
         """(⌈n/8⌉,) a bit for each position that is not removed, 0 past the last; None when nothing is removed."""
-        if self.removed is None:
+        if not self.n_removed or self.removed is None:
             return None
         if self._allowed is None:
             bits = ~self.removed

@@ -11,9 +11,10 @@ class ReadWriteLock:
 
     def __init__(self) -> None:
         self._gate = Lock()  # a writer holds it, a reader passes through
+        self._entered = 0  # readers so far; changed by who holds the gate
         self._state = Lock()  # of the two below
-        self._readers = 0
-        self._is_awaited = False  # that there are no more readers
+        self._left = 0  # readers so far
+        self._is_awaited = False  # that all have left
         self._idle = Condition(self._state)
         self.reading = _Reading(self)
         self.writing = _Writing(self)
@@ -25,14 +26,14 @@ class _Reading:
 
     def __enter__(self) -> None:
         lock = self._lock
-        with lock._gate, lock._state:
-            lock._readers += 1
+        with lock._gate:
+            lock._entered += 1
 
     def __exit__(self, *error: Any) -> None:
         lock = self._lock
         with lock._state:
-            lock._readers -= 1
-            if lock._is_awaited and not lock._readers:
+            lock._left += 1
+            if lock._is_awaited and lock._left == lock._entered:
                 lock._idle.notify()
 
 
@@ -46,7 +47,7 @@ class _Writing:
         try:
             with lock._state:
                 lock._is_awaited = True
-                while lock._readers:
+                while lock._left < lock._entered:
                     lock._idle.wait()
                 lock._is_awaited = False
         except BaseException:  # Ctrl-C while waiting

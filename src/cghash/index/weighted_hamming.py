@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from contextlib import AbstractContextManager, nullcontext
+from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 
@@ -263,17 +263,16 @@ class WeightedHammingIndex:
         """
         queries, single = check_queries(codes, self.n_bits)
         wanted = check_whole(k, 1, "k")
-        began = time.perf_counter()
+        began = perf_counter()
         with self._lock.reading:
             chosen = Chosen.by(filter, self._ids)
-            most = min(wanted, len(chosen))
-            whole, ids = self._nearest(queries, most, chosen)
-            unit = self._unit
-            seconds = time.perf_counter() - began
+            most = min(wanted, chosen.count)
+            distances, ids = self._nearest(queries, most, chosen)
+            seconds = perf_counter() - began
             paid = self.prune and self._pruning.has_paid(seconds, self._blocks, self._ids.n)
         if paid:
             self._prepare_unasked()
-        distances, ids = whole * unit, ids.view(np.int64)  # NumPy's own int64, which it prints without its name
+        ids = ids.view(np.int64)  # NumPy's own, which it prints without its name
         if most < wanted:
             missing = ((0, 0), (0, wanted - most))
             distances, ids = (
@@ -302,8 +301,8 @@ class WeightedHammingIndex:
         with self._lock.reading:
             chosen = Chosen.by(filter, self._ids)
             whole_limit = math.floor(min(limit / self._unit, 2.0**53))
-            offsets, whole, ids = self._within(queries, whole_limit, chosen)
-            return offsets.view(np.int64), whole * self._unit, ids.view(np.int64)
+            offsets, distances, ids = self._within(queries, whole_limit, chosen)
+            return offsets.view(np.int64), distances, ids.view(np.int64)
 
     def info(self) -> dict[str, Any]:
         """Sizes and memory: `code_bytes`, `id_bytes`, `prune_bytes` and `memory`, their sum."""
@@ -390,16 +389,16 @@ class WeightedHammingIndex:
     def _nearest(self, queries: Codes, k: int, chosen: Chosen) -> Any:
         if k == 0:
             return np.zeros((len(queries), 0)), np.zeros((len(queries), 0), dtype=np.int64)
-        how = self._whole, self._ids.explicit
+        weights, ids, how = self._whole, self._ids.explicit, (self._threads, self._unit)
         if chosen.positions is not None:
-            return self._blocks.search_among(queries, chosen.positions, k, *how, self._threads)
-        return self._blocks.search(queries, k, *how, chosen.bits, len(chosen), self._threads)
+            return self._blocks.search_among(queries, chosen.positions, k, weights, ids, *how)
+        return self._blocks.search(queries, k, weights, ids, chosen.bits, chosen.count, *how)
 
     def _within(self, queries: Codes, limit: int, chosen: Chosen) -> Any:
-        how = self._whole, self._ids.explicit
+        weights, ids, how = self._whole, self._ids.explicit, (self._threads, self._unit)
         if chosen.positions is not None:
-            return self._blocks.range_search_among(queries, chosen.positions, limit, *how, self._threads)
-        return self._blocks.range_search(queries, limit, *how, chosen.bits, len(chosen), self._threads)
+            return self._blocks.range_search_among(queries, chosen.positions, limit, weights, ids, *how)
+        return self._blocks.range_search(queries, limit, weights, ids, chosen.bits, chosen.count, *how)
 
     def _set_weights(self, weights: ArrayLike | None) -> None:
         ones = np.ones(self.n_bits)

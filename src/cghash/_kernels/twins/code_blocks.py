@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Codes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 LANES = 64  # codes in a block, whose bytes are stored byte by byte: byte j of lane i is at 64·j + i
 _AT_ONCE = 1 << 16  # codes
@@ -95,15 +96,16 @@ class CodeBlocks:
         allowed: NDArray[np.uint8] | None,
         n_allowed: int,
         n_threads: int,
-    ) -> tuple[Ints, Ints]:
-        """The k nearest of each query: distances and ids (q, k), padded with (-1, -1)."""
+        unit: float = 1.0,
+    ) -> tuple[Floats, Ints]:
+        """The k nearest of each query: distances, as multiples of `unit`, and ids (q, k), padded with (∞, -1)."""
         self._check_query(queries, weights, ids, allowed)
         if k < 1:
             raise ValueError("k must be at least 1")
-        distances, found = np.full((len(queries), k), -1), np.full((len(queries), k), -1)
+        distances, found = np.full((len(queries), k), np.inf), np.full((len(queries), k), -1)
         for row, query in enumerate(queries):
             d, i = self._ranked(query, weights, ids, allowed)
-            distances[row, : len(d)], found[row, : len(i)] = d[:k], i[:k]
+            distances[row, : len(d)], found[row, : len(i)] = d[:k] * unit, i[:k]
         return distances, found
 
     def range_search(
@@ -115,28 +117,43 @@ class CodeBlocks:
         allowed: NDArray[np.uint8] | None,
         n_allowed: int,
         n_threads: int,
-    ) -> tuple[Ints, Ints, Ints]:
+        unit: float = 1.0,
+    ) -> tuple[Ints, Floats, Ints]:
         """All codes within the radius: offsets (q + 1,), distances and ids."""
         self._check_query(queries, weights, ids, allowed)
         found = []
         for query in queries:
             d, i = self._ranked(query, weights, ids, allowed)
-            found.append((d[d <= radius], i[d <= radius]))
+            found.append((d[d <= radius] * unit, i[d <= radius]))
         offsets = np.cumsum([0, *(len(d) for d, _ in found)])
-        none = np.zeros(0, dtype=np.int64)
-        return offsets, np.concatenate([none, *(d for d, _ in found)]), np.concatenate([none, *(i for _, i in found)])
+        distances = np.concatenate([np.zeros(0), *(d for d, _ in found)])
+        return offsets, distances, np.concatenate([np.zeros(0, dtype=np.int64), *(i for _, i in found)])
 
     def search_among(
-        self, queries: Codes, positions: Ints, k: int, weights: Ints, ids: Ints | None, n_threads: int
-    ) -> tuple[Ints, Ints]:
+        self,
+        queries: Codes,
+        positions: Ints,
+        k: int,
+        weights: Ints,
+        ids: Ints | None,
+        n_threads: int,
+        unit: float = 1.0,
+    ) -> tuple[Floats, Ints]:
         """As `search`, among some positions only, which differ."""
-        return self.search(queries, k, weights, ids, self._marks(positions), len(positions), n_threads)
+        return self.search(queries, k, weights, ids, self._marks(positions), len(positions), n_threads, unit)
 
     def range_search_among(
-        self, queries: Codes, positions: Ints, radius: int, weights: Ints, ids: Ints | None, n_threads: int
-    ) -> tuple[Ints, Ints, Ints]:
+        self,
+        queries: Codes,
+        positions: Ints,
+        radius: int,
+        weights: Ints,
+        ids: Ints | None,
+        n_threads: int,
+        unit: float = 1.0,
+    ) -> tuple[Ints, Floats, Ints]:
         """As `range_search`, among some positions only, which differ."""
-        return self.range_search(queries, radius, weights, ids, self._marks(positions), len(positions), n_threads)
+        return self.range_search(queries, radius, weights, ids, self._marks(positions), len(positions), n_threads, unit)
 
     def prepare(
         self,
