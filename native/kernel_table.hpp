@@ -82,9 +82,15 @@ struct ScanQuery {
 };
 using Survivors = void (*)(void* context, int query, const std::uint8_t* block, std::int64_t block_number,
                            std::uint64_t lanes);
+// Cache lines that will be needed.
+struct Lines {
+    const std::uint8_t *next = nullptr, *end = nullptr;
+};
 struct BucketRange {
+    static constexpr std::int64_t asked = 10;  // blocks that were asked for before
     const std::uint8_t* blocks;          // block 0
     std::int64_t first, last;            // codes, first < last
+    Lines soon;                          // of a bucket that comes later
 };
 struct BucketQuery {
     const std::uint8_t* tables;          // two of 16 entries for each byte of a code

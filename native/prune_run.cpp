@@ -93,7 +93,7 @@ class Run {
     }
 
     static constexpr std::int64_t window = 16;  // keys that are planned at once
-    static constexpr std::int64_t ahead = 3;    // keys whose codes are on their way
+    static constexpr std::int64_t ahead = 2;    // keys whose codes are on their way
 
     void visit_half(double budget, double& spent) {
         if (visit_all(budget, spent)) shared_->finished = true;
@@ -103,7 +103,7 @@ class Run {
     // False when the budget was spent, or the keys in order, before the end.
     bool visit_all(double budget, double& spent) {
         for (const auto t : mine_)
-            for (std::int64_t step = 0; step < ahead; ++step) ask_for_codes(t, at_[t] + step);
+            for (std::int64_t step = 0; step < ahead; ++step) ask_for(lines_of(t, at_[t] + step));
         for (const auto t : mine_) plans_[t] = planned(t);
         for (;;) {
             table_ = mine_.front();
@@ -181,33 +181,34 @@ class Run {
         return costs.step + (bucket.empty() ? 0 : costs.bucket + costs.block * static_cast<double>(bucket.n_blocks()));
     }
 
-    // Have the first codes of a key ready.
-    void ask_for_codes(std::size_t t, std::int64_t step) const {
-        constexpr std::int64_t blocks = 6;
-        if (step >= on_.orders[t].size()) return;
+    // Where the first codes of a key are.
+    Lines lines_of(std::size_t t, std::int64_t step) const {
+        if (step >= on_.orders[t].size()) return {};
         const auto& table = on_.tables.tables[t];
         const auto bucket = table.bucket(keys_[t] ^ on_.orders[t].masks[step]);
-        if (bucket.empty()) return;
+        if (bucket.empty()) return {};
         const auto size = 64 * static_cast<std::int64_t>(table.rest.size());
         const std::uint8_t* p = table.blocks.values.data() + bucket.first / 64 * size;
-        const std::uint8_t* end = p + std::min(bucket.n_blocks(), blocks) * size;
-        for (; p < end; p += 64) prefetch(p);
+        return {p, p + std::min(bucket.n_blocks(), BucketRange::asked) * size};
+    }
+    static void ask_for(Lines lines) {
+        for (; lines.next < lines.end; lines.next += 64) prefetch(lines.next);
     }
 
     // Look at the codes of the next key of a table.
     void visit(double& spent) {
         const auto& table = on_.tables.tables[table_];
         const auto& order = on_.orders[table_];
-        ask_for_codes(table_, at_[table_] + ahead);
+        const Lines soon = lines_of(table_, at_[table_] + ahead);
         const auto mask = order.masks[at_[table_]];
         key_ = keys_[table_] ^ mask;
         spent += cost_of(table, key_);
         const auto bucket = table.bucket(key_);
-        if (bucket.empty()) return;
+        if (bucket.empty()) return ask_for(soon);
         key_weight_ = table.stored_apart(mask, order.weights[at_[table_]], lookups_);
         set_start();
         const BucketQuery query{nibbles_, table.rest.data(), static_cast<int>(table.rest.size()), &start_, &limit_};
-        lookups_.kernels.scan_bucket({table.blocks.values.data(), bucket.first, bucket.last}, query, survivors, this);
+        lookups_.kernels.scan_bucket({table.blocks.values.data(), bucket.first, bucket.last, soon}, query, survivors, this);
         spent += on_.costs.found * static_cast<double>(n_found_);
         n_found_ = 0;
     }
