@@ -154,7 +154,7 @@ Answers CodeIndex::answer(const Request& request, std::int64_t k, std::int64_t l
     auto answers = scan_search(ask, {}, limits, tables_->n_codes, codes_.n_codes());
     constexpr double soon = 500;  // where tables are always used, so that small ones are searched both ways
     const bool by_two = n == 1 && request.n_threads > 1;
-    const double alone = !by_two ? budget : always_ ? soon : pruner.alone(k);
+    const double alone = !by_two ? budget : always_ ? soon : pruner.alone(k, budget);
     std::vector<std::uint8_t> left(n);  // to be scanned
     const auto prune = [&](std::int64_t i) {
         if (!always_ && !pruner.worth_a_try(n)) {

@@ -1,5 +1,6 @@
 // What every instruction set provides. dispatch.cpp hands out the best table that this machine can run.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -87,10 +88,11 @@ struct Lines {
     const std::uint8_t *next = nullptr, *end = nullptr;
 };
 struct BucketRange {
-    static constexpr std::int64_t asked = 10;  // blocks that were asked for before
+    // Blocks of so many bytes a code that were asked for before.
+    static constexpr std::int64_t asked(int n_bytes) { return std::clamp(160 / std::max(n_bytes, 1), 1, 10); }
     const std::uint8_t* blocks;          // block 0
     std::int64_t first, last;            // codes, first < last
-    Lines soon;                          // of a bucket that comes later
+    Lines soon{};                        // of a bucket that comes later
 };
 struct BucketQuery {
     const std::uint8_t* tables;          // two of 16 entries for each byte of a code

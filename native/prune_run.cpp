@@ -17,8 +17,11 @@ namespace {
 struct Exchange {
     std::atomic<std::int64_t> limit{Reservoir::unlimited};
     std::array<std::atomic<std::int64_t>, 2> bounds{};
-    std::atomic<bool> finished{false}, abandoned{false};
+    std::atomic<bool> proven{false}, abandoned{false};
 };
+
+// How a way through tables ended: no unseen code can be near enough, the budget was spent, or no keys are left in order.
+enum class End { proven, spent, no_keys };
 
 // One query under way, in some of the tables.
 class Run {
@@ -38,11 +41,12 @@ class Run {
         follow();
     }
 
-    // Go through all tables; false when the budget was spent before the end. Past `alone`, another thread helps.
+    // Go through all tables; false when that ended without proof. Past `alone`, another thread helps.
     bool search(double budget, double alone, double& spent) {
         nearest_.tighten();
-        if (visit_all(std::min(budget, alone), spent)) return resolve(shortlist_.entries());
-        return spent > alone && spent <= budget && search_together(budget, spent);
+        const auto end = visit_all(std::min(budget, alone), spent);
+        if (end == End::spent && spent <= budget) return search_together(budget, spent);
+        return end == End::proven && resolve(shortlist_.entries());
     }
 
    private:
@@ -74,7 +78,7 @@ class Run {
         } catch (const std::system_error&) {  // no more threads to be had
             mine_ = all;
             shared_ = nullptr;
-            return visit_all(budget, spent) && resolve(shortlist_.entries());
+            return visit_all(budget, spent) == End::proven && resolve(shortlist_.entries());
         }
         try {
             visit_half(budget, spent);
@@ -86,7 +90,7 @@ class Run {
         helper.join();
         if (failure) std::rethrow_exception(failure);
         spent = std::max(spent, other_spent);
-        if (shared.abandoned) return false;
+        if (!shared.proven) return false;
         auto entries = shortlist_.entries();
         entries.insert(entries.end(), other.shortlist_.entries().begin(), other.shortlist_.entries().end());
         return resolve(entries);
@@ -95,13 +99,14 @@ class Run {
     static constexpr std::int64_t window = 16;  // keys that are planned at once
     static constexpr std::int64_t ahead = 2;    // keys whose codes are on their way
 
+    // Where no keys are left, the other thread goes on with its own.
     void visit_half(double budget, double& spent) {
-        if (visit_all(budget, spent)) shared_->finished = true;
-        else shared_->abandoned = true;
+        const auto end = visit_all(budget, spent);
+        if (end == End::spent) shared_->abandoned = true;
+        if (end == End::proven && !shared_->abandoned) shared_->proven = true;
     }
 
-    // False when the budget was spent, or the keys in order, before the end.
-    bool visit_all(double budget, double& spent) {
+    End visit_all(double budget, double& spent) {
         for (const auto t : mine_)
             for (std::int64_t step = 0; step < ahead; ++step) ask_for(lines_of(t, at_[t] + step));
         for (const auto t : mine_) plans_[t] = planned(t);
@@ -110,25 +115,25 @@ class Run {
             for (const auto t : mine_)
                 if (plans_[t].slope > plans_[table_].slope) table_ = t;
             const auto& order = on_.orders[table_];
-            if (at_[table_] == order.size()) return false;
+            if (at_[table_] == order.size()) return End::no_keys;
             while (at_[table_] < plans_[table_].end) {
-                if (spent > budget) return false;
+                if (spent > budget) return End::spent;
                 visit(spent);
-                if (++at_[table_] == order.size() && order.whole) return true;  // this table has shown all
+                if (++at_[table_] == order.size() && order.whole) return End::proven;  // this table has shown all
                 bound_ += weight_at(table_, at_[table_]) - weight_at(table_, at_[table_] - 1);
-                if (is_over()) return true;
+                if (is_over()) return End::proven;
             }
             if (shortlist_.tighten() | (eager_ && nearest_.tighten())) follow();
-            if (is_over()) return true;
+            if (is_over()) return End::proven;
             plans_[table_] = planned(table_);
         }
     }
 
-    // Whether no unseen code can be near enough.
+    // Whether no unseen code can be near enough, or the other thread has made an end.
     bool is_over() {
         if (!shared_) return bound_ > limit();
         shared_->bounds[self_].store(bound_, std::memory_order_relaxed);
-        if (shared_->finished || shared_->abandoned) return true;
+        if (shared_->proven || shared_->abandoned) return true;
         const auto known = shared_->limit.load(std::memory_order_relaxed);
         if (known < told_) {  // by the other thread
             told_ = known;
@@ -189,7 +194,7 @@ class Run {
         if (bucket.empty()) return {};
         const auto size = 64 * static_cast<std::int64_t>(table.rest.size());
         const std::uint8_t* p = table.blocks.values.data() + bucket.first / 64 * size;
-        return {p, p + std::min(bucket.n_blocks(), BucketRange::asked) * size};
+        return {p, p + std::min(bucket.n_blocks(), BucketRange::asked(static_cast<int>(table.rest.size()))) * size};
     }
     static void ask_for(Lines lines) {
         for (; lines.next < lines.end; lines.next += 64) prefetch(lines.next);
@@ -325,8 +330,7 @@ class Run {
 bool prune_run(const OrderedTables& on, const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale,
                double budget, double alone, Reservoir& nearest, double& spent) {
     spent = 0;
-    const bool too_late = 2 * alone > budget;  // to begin a thread, and soon scan
-    if (ask.allowed || stale || on.tables.tables.size() < 2 || too_late) alone = budget;
+    if (ask.allowed || stale || on.tables.tables.size() < 2) alone = budget;
     return Run(on, ask, query, stale, nearest).search(budget, alone, spent);
 }
 

@@ -10,8 +10,8 @@
 
 namespace cghash {
 
-// Offer the rows that are near a query to a reservoir. False when `budget` was spent before the end; `spent` says how
-// much it took. Rows with a bit in `stale` are passed over. When `alone` is spent, another thread joins, where all rows
+// Offer the rows that are near a query to a reservoir. False when `budget` was spent before the end, or no keys
+// were left in order; `spent` says how much it took. Rows with a bit in `stale` are passed over. When `alone` is spent, another thread joins, where all rows
 // count.
 bool prune_run(const OrderedTables& on, const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale,
                double budget, double alone, Reservoir& nearest, double& spent);

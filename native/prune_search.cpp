@@ -20,17 +20,18 @@ std::int64_t Pruner::memory() const {
     return static_cast<std::int64_t>(bytes);
 }
 
-double Pruner::alone(std::int64_t k) const {
-    constexpr double worth = 1.5e5;  // several times what a thread takes to begin
+double Pruner::alone(std::int64_t k, double budget) const {
+    constexpr double worth = 5e5;  // what a thread takes to begin varies; it must not matter
+    if (budget < 2 * worth) return budget;
     const auto& samples = samples_[k <= 30 ? 0 : 1];
-    return samples[samples.size() / 2] > 2 * worth ? 0 : worth;
+    return samples[samples.size() / 2] > 2 * worth ? 0 : worth;  // 0: nearly every query will be worth it
 }
 
 double Pruner::scan_cost(std::int64_t n_queries, int n_threads) const {
     const double cost = n_blocks_ * (on_.costs.scan_read / static_cast<double>(n_queries) + on_.costs.scan_compute);
     if (n_queries > 1) return cost;
     const auto n_bytes = static_cast<std::int64_t>(64 * n_blocks_) * on_.lookups.n_bytes;
-    return cost / scan_workers(n_bytes, 1, n_threads, on_.lookups.kernels);  // by several threads; pruned by one
+    return cost / scan_workers(n_bytes, 1, n_threads, on_.lookups.kernels);  // by several threads; pruned mostly by one
 }
 
 double Pruner::budget(std::int64_t k, std::int64_t n_queries, int n_threads, double saved) const {

@@ -12,8 +12,8 @@ class Pruner {
     Pruner(const PruneTables& tables, const Lookups& lookups, const CodeBlocks& codes);
 
     const OrderedTables& on() const { return on_; }
-    // How much one thread spends on a query before another joins it.
-    double alone(std::int64_t k) const;
+    // How much one thread spends on a query before another joins it; all of the budget where that is small.
+    double alone(std::int64_t k, double budget) const;
     // How much a query may spend on pruning before it is scanned instead; 0 where this would not save a share of the
     // scan's cost.
     double budget(std::int64_t k, std::int64_t n_queries, int n_threads, double saved = 0.05) const;

@@ -110,7 +110,7 @@ def searches(data: CodeSet, indexes: dict[str, WeightedHammingIndex], rivals: di
 
 
 def singles(search: Search, queries: np.ndarray, k: int, cap: float) -> tuple[Callable[[], object], int]:
-    """A run of single queries, no two the same, that takes a fifth of the cap at most, and how many it has."""
+    """A run of single queries that takes about a fifth of the cap, and how many it has."""
     search(queries[:1], k)
     count = max(1, min(len(queries), int(cap / 5 / seconds_of(lambda: search(queries[:1], k)))))
     return lambda: [search(queries[i : i + 1], k) for i in range(count)], count

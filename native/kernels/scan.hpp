@@ -219,7 +219,7 @@ class Asker {
 inline void scan_bucket(const BucketRange& range, const BucketQuery& query, Survivors survivors, void* context) {
     const std::int64_t size = 64 * static_cast<std::int64_t>(query.n_bytes);
     const std::int64_t first = range.first / 64, end = (range.last + 63) / 64;
-    Asker ahead({range.blocks + std::min(first + BucketRange::asked, end) * size, range.blocks + end * size}, range.soon);
+    Asker ahead({range.blocks + std::min(first + BucketRange::asked(query.n_bytes), end) * size, range.blocks + end * size}, range.soon);
     for (std::int64_t b = first; b < end; ++b) {
         const std::uint8_t* p = range.blocks + b * size;
         Bytes sum = Bytes::fill(static_cast<std::uint8_t>(*query.start)), other = Bytes::fill(0);

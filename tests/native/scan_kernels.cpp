@@ -82,12 +82,13 @@ bool scan_is_right(int n_bytes, int n_blocks, int n_queries, bool heavy = false)
 }
 
 bool bucket_is_right(int n_bytes) {
-    const auto blocks = noise(64 * static_cast<std::size_t>(n_bytes) * 4), tables = noise(32 * 128, 30);
+    const auto blocks = noise(64 * static_cast<std::size_t>(n_bytes) * 20), tables = noise(32 * 128, 30);
     const auto which = noise(n_bytes, 128);
     const std::uint8_t start = 20, limit = static_cast<std::uint8_t>(std::min(250, 40 + 25 * n_bytes));
-    const std::int64_t first = static_cast<std::int64_t>(random_bits() % 100), last = first + 1 + static_cast<std::int64_t>(random_bits() % 120);
+    const std::int64_t first = static_cast<std::int64_t>(random_bits() % 100), last = first + 1 + static_cast<std::int64_t>(random_bits() % 1100);
     std::vector<Lanes> found(1), expected(1);
-    scan_bucket({blocks.data(), first, last}, {tables.data(), which.data(), n_bytes, &start, &limit}, collect, &found);
+    const Lines soon{blocks.data(), blocks.data() + 64 * (random_bits() % 20)};
+    scan_bucket({blocks.data(), first, last, soon}, {tables.data(), which.data(), n_bytes, &start, &limit}, collect, &found);
     for (auto code = first; code < last; ++code) {
         int low = start, high = 0;
         for (int j = 0; j < n_bytes; ++j) {

@@ -152,18 +152,18 @@ class DeviceBlocks:
         with memory_for("the search", None, self.device, _LOWER_SEARCH):
             found = [search.nearest(k) for search in self._searches(queries, weights, ids, allowed)]
         none = np.zeros((0, k), dtype=np.int64)
-        whole, rows = (np.concatenate([none, *(answer[i] for answer in found)]) for i in (0, 1))
-        return np.where(rows < 0, np.inf, whole * np.float64(unit)), rows
+        whole, near = (np.concatenate([none, *(answer[i] for answer in found)]) for i in (0, 1))
+        return np.where(near < 0, np.inf, whole * np.float64(unit)), near
 
     def range_search(
         self, queries: Codes, radius: int, weights: Ints, ids: Ints | None, allowed: Codes | None, n_allowed: int,
         n_threads: int, unit: float = 1.0,
     ) -> tuple[Ints, Floats, Ints]:  # fmt: skip
-        """All codes within the radius: offsets (q + 1,), distances and ids."""
+        """All codes within the radius: offsets (q + 1,), distances, as multiples of `unit`, and ids."""
         with memory_for("the search", None, self.device, _LOWER_SEARCH):
             found = [search.within(radius) for search in self._searches(queries, weights, ids, allowed)]
-        offsets, whole, rows = gathered(found)
-        return offsets, whole * np.float64(unit), rows
+        offsets, whole, near = gathered(found)
+        return offsets, whole * np.float64(unit), near
 
     def search_among(
         self,
@@ -180,9 +180,15 @@ class DeviceBlocks:
         return self._some(positions).search(queries, k, weights, own, None, len(positions), n_threads, unit)
 
     def range_search_among(
-        self, queries: Codes, positions: Ints, radius: int, weights: Ints, ids: Ints | None, n_threads: int,
+        self,
+        queries: Codes,
+        positions: Ints,
+        radius: int,
+        weights: Ints,
+        ids: Ints | None,
+        n_threads: int,
         unit: float = 1.0,
-    ) -> tuple[Ints, Floats, Ints]:  # fmt: skip
+    ) -> tuple[Ints, Floats, Ints]:
         """As `range_search`, among some positions only, which differ."""
         own = positions if ids is None else ids[positions]
         some = self._some(positions)

@@ -56,10 +56,11 @@ class IdTable:
     @property
     def allowed(self) -> Marks | None:
         """(⌈n/8⌉,) a bit for each position that is not removed, 0 past the last; None when nothing is removed."""
-        if not self.n_removed or self.removed is None:
+        removed = self.removed if self.n_removed else None
+        if removed is None:
             return None
         if self._allowed is None:
-            bits = ~self.removed
+            bits = ~removed
             bits[-1] &= 255 >> (-self.n % 8)
             self._allowed = bits
         return self._allowed

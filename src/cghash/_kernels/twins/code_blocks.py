@@ -119,7 +119,7 @@ class CodeBlocks:
         n_threads: int,
         unit: float = 1.0,
     ) -> tuple[Ints, Floats, Ints]:
-        """All codes within the radius: offsets (q + 1,), distances and ids."""
+        """All codes within the radius: offsets (q + 1,), distances, as multiples of `unit`, and ids."""
         self._check_query(queries, weights, ids, allowed)
         found = []
         for query in queries:
