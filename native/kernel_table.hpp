@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "prefetch.hpp"
+
 namespace cghash {
 
 enum class Loss : int { squared_hinge = 0, hinge = 1, logistic = 2, exponential = 3 };
@@ -83,9 +85,17 @@ struct ScanQuery {
 };
 using Survivors = void (*)(void* context, int query, const std::uint8_t* block, std::int64_t block_number,
                            std::uint64_t lanes);
-// Cache lines that will be needed.
+// Cache lines that will be needed, to be asked for one by one.
 struct Lines {
     const std::uint8_t *next = nullptr, *end = nullptr;
+    bool left() const { return next < end; }
+    void ask() {
+        prefetch(next);
+        next += 64;
+    }
+    void ask_all() {
+        while (left()) ask();
+    }
 };
 struct BucketRange {
     // Blocks of so many bytes a code that were asked for before.

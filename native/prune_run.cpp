@@ -108,7 +108,7 @@ class Run {
 
     End visit_all(double budget, double& spent) {
         for (const auto t : mine_)
-            for (std::int64_t step = 0; step < ahead; ++step) ask_for(lines_of(t, at_[t] + step));
+            for (std::int64_t step = 0; step < ahead; ++step) lines_of(t, at_[t] + step).ask_all();
         for (const auto t : mine_) plans_[t] = planned(t);
         for (;;) {
             table_ = mine_.front();
@@ -196,20 +196,17 @@ class Run {
         const std::uint8_t* p = table.blocks.values.data() + bucket.first / 64 * size;
         return {p, p + std::min(bucket.n_blocks(), BucketRange::asked(static_cast<int>(table.rest.size()))) * size};
     }
-    static void ask_for(Lines lines) {
-        for (; lines.next < lines.end; lines.next += 64) prefetch(lines.next);
-    }
 
     // Look at the codes of the next key of a table.
     void visit(double& spent) {
         const auto& table = on_.tables.tables[table_];
         const auto& order = on_.orders[table_];
-        const Lines soon = lines_of(table_, at_[table_] + ahead);
+        Lines soon = lines_of(table_, at_[table_] + ahead);
         const auto mask = order.masks[at_[table_]];
         key_ = keys_[table_] ^ mask;
         spent += cost_of(table, key_);
         const auto bucket = table.bucket(key_);
-        if (bucket.empty()) return ask_for(soon);
+        if (bucket.empty()) return soon.ask_all();
         key_weight_ = table.stored_apart(mask, order.weights[at_[table_]], lookups_);
         set_start();
         const BucketQuery query{nibbles_, table.rest.data(), static_cast<int>(table.rest.size()), &start_, &limit_};

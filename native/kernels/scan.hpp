@@ -8,7 +8,6 @@
 #include <cstdint>
 
 #include "../kernel_table.hpp"
-#include "../prefetch.hpp"
 #include "bytes64.hpp"
 
 namespace CGHASH_ISA {
@@ -194,37 +193,19 @@ inline void scan(const ScanRange& range, int n_bytes, ScanQuery* queries, int n_
 #undef CGHASH_WIDE
 }
 
-// Asks for one line whenever one is read: many at once would have to wait for each other.
-class Asker {
-   public:
-    Asker(Lines now, Lines soon) : now_(now), soon_(soon) {}
-    void one() {
-        if (now_.next < now_.end) take(now_);
-        else if (soon_.next < soon_.end) take(soon_);
-    }
-    void rest() {
-        while (soon_.next < soon_.end) take(soon_);
-    }
-
-   private:
-    static void take(Lines& lines) {
-        prefetch(lines.next);
-        lines.next += 64;
-    }
-
-    Lines now_, soon_;
-};
-
 // The lanes first … last − 1 of consecutive blocks, of which only some bytes are stored; tables of nibbles.
 inline void scan_bucket(const BucketRange& range, const BucketQuery& query, Survivors survivors, void* context) {
     const std::int64_t size = 64 * static_cast<std::int64_t>(query.n_bytes);
     const std::int64_t first = range.first / 64, end = (range.last + 63) / 64;
-    Asker ahead({range.blocks + std::min(first + BucketRange::asked(query.n_bytes), end) * size, range.blocks + end * size}, range.soon);
+    Lines now{range.blocks + std::min(first + BucketRange::asked(query.n_bytes), end) * size, range.blocks + end * size};
+    Lines soon = range.soon;
     for (std::int64_t b = first; b < end; ++b) {
         const std::uint8_t* p = range.blocks + b * size;
         Bytes sum = Bytes::fill(static_cast<std::uint8_t>(*query.start)), other = Bytes::fill(0);
         for (int j = 0; j < query.n_bytes; ++j) {
-            ahead.one();
+            // one is asked for whenever one is read: many at once would have to wait for each other
+            if (now.left()) now.ask();
+            else if (soon.left()) soon.ask();
             const Bytes byte = Bytes::load(p + 64 * j);
             const std::uint8_t* tables = query.tables + 32 * query.which[j];
             sum = add(sum, Table16::load(tables)[low4(byte)]);
@@ -235,7 +216,7 @@ inline void scan_bucket(const BucketRange& range, const BucketQuery& query, Surv
         if ((b + 1) * 64 > range.last) lanes &= ~std::uint64_t{0} >> ((b + 1) * 64 - range.last);
         if (lanes) survivors(context, 0, p, b, lanes);
     }
-    ahead.rest();
+    soon.ask_all();
 }
 
 // The lanes of a block whose stored bytes are these.

@@ -28,8 +28,7 @@ def check_codes(codes: Any, n_bits: int, name: str = "codes") -> NDArray[np.uint
             f"{name} must be packed uint8 of shape (n, {n_bytes}) for {n_bits} bits, "
             f"got shape {array.shape}, dtype {array.dtype}{looks_like(array, n_bits)}"
         )
-    if n_bits % 8:
-        check_padding(array, n_bits, name)
+    check_padding(array, n_bits, name)
     return np.ascontiguousarray(array)
 
 
