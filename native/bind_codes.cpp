@@ -97,13 +97,14 @@ nb::dict prepared(const CodeIndex& self) {
     arrays["bits"] = give(std::vector<std::uint16_t>(tables->bits.from()));
     arrays["rows"] = lent(tables->rows);
     if (!self.changed().empty()) arrays["changed"] = give(std::vector<std::int64_t>(self.changed()));
-    arrays["firsts"] = lent(tables->firsts);
+    arrays["marks"] = lent(tables->marks);
+    arrays["marked"] = lent(tables->marked);
     for (std::size_t t = 0; t < tables->tables.size(); ++t) {
         const auto& table = tables->tables[t];
         const auto number = std::to_string(t);
         arrays[nb::str(("key" + number).c_str())] = give(std::vector<std::uint8_t>(table.key));
         arrays[nb::str(("starts" + number).c_str())] = lent(table.starts);
-        arrays[nb::str(("blocks" + number).c_str())] = lent(table.blocks);
+        arrays[nb::str(("groups" + number).c_str())] = lent(table.groups);
     }
     return arrays;
 }
@@ -117,14 +118,15 @@ std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays, int n_bytes) {
     const auto bits = nb::cast<In<std::uint16_t, 1>>(arrays["bits"]);
     tables->bits = BitOrder({bits.data(), bits.data() + bits.size()});
     tables->rows = shared<std::uint32_t>(arrays["rows"]);
-    tables->firsts = shared<std::uint32_t>(arrays["firsts"]);
+    tables->marks = shared<std::uint32_t>(arrays["marks"]);
+    tables->marked = shared<std::uint32_t>(arrays["marked"]);
     for (int t = 0; t < 4 && arrays.contains(("key" + std::to_string(t)).c_str()); ++t) {
         const auto number = std::to_string(t);
         PruneTable table;
         const auto key = nb::cast<In<std::uint8_t, 1>>(arrays[("key" + number).c_str()]);
         table.key.assign(key.data(), key.data() + key.size());
         table.starts = shared<std::uint32_t>(arrays[("starts" + number).c_str()]);
-        table.blocks = shared<std::uint8_t>(arrays[("blocks" + number).c_str()]);
+        table.groups = shared<std::uint8_t>(arrays[("groups" + number).c_str()]);
         if (table.key.empty() || table.key.size() > 3) throw std::invalid_argument("a key must have one to three bytes");
         // starts are one more than keys; whether these are a power of two is checked with the rest
         table.key_bits = std::min(static_cast<int>(std::bit_width(table.starts.size())) - 1,

@@ -88,6 +88,10 @@ using Survivors = void (*)(void* context, int query, const std::uint8_t* block, 
 // Cache lines that will be needed, to be asked for one by one.
 struct Lines {
     const std::uint8_t *next = nullptr, *end = nullptr;
+
+    Lines() = default;
+    // All that hold a byte of p … end − 1.
+    Lines(const std::uint8_t* p, const std::uint8_t* end_) : next(p - reinterpret_cast<std::uintptr_t>(p) % 64), end(end_) {}
     bool left() const { return next < end; }
     void ask() {
         prefetch(next);
@@ -97,28 +101,34 @@ struct Lines {
         while (left()) ask();
     }
 };
+// The codes of a table lie in groups of 16, of which some bytes are stored; byte j of lane i is at 16·j + i. Fewer than
+// 64 would fill a register of one byte each; but most keys have few codes, and each line of a group takes time to come.
+inline constexpr std::int64_t group_lanes = 16;
+// The codes of one key: places first … last − 1.
 struct BucketRange {
-    // Blocks of so many bytes a code that were asked for before.
-    static constexpr std::int64_t asked(int n_bytes) { return std::clamp(160 / std::max(n_bytes, 1), 1, 10); }
-    const std::uint8_t* blocks;          // block 0
-    std::int64_t first, last;            // codes, first < last
+    // Groups of so many bytes a code that were asked for before.
+    static constexpr std::int64_t asked(int n_bytes) { return std::clamp(640 / std::max(n_bytes, 1), 4, 40); }
+    const std::uint8_t* groups;          // group 0
+    std::int64_t first, last;
     Lines soon{};                        // of a bucket that comes later
 };
 struct BucketQuery {
-    const std::uint8_t* tables;          // two of 16 entries for each byte of a code
-    const std::uint8_t* which;           // (n_bytes,) the byte of the code that each stored byte is
+    // Of stored bytes, four at a time: tables of 16 entries for the low nibble of each, then for the high ones; of bytes
+    // that are not there, zeros.
+    const std::uint8_t* sheet;
     int n_bytes;
     const std::uint8_t* start;           // what the key's bits add to every sum
-    const std::uint8_t* limit;
+    const std::uint8_t* limit;           // below 255
 };
+// Lanes of one to four groups whose sum is at most the limit; it may change all that the query points to.
+using GroupSurvivors = void (*)(void* context, const std::uint8_t* group, std::int64_t number, std::uint64_t lanes);
 
 struct KernelTable {
     const char* name;
     int lookup_bits;                     // of scan: 6 or 4
     double block_ns;                     // what 64 codes of 8 bytes take, roughly
     void (*scan)(const ScanRange&, int n_bytes, ScanQuery*, int n_queries, Survivors, void* context);
-    void (*scan_bucket)(const BucketRange&, const BucketQuery&, Survivors, void* context);
-    std::uint64_t (*match)(const std::uint8_t* block, const std::uint8_t* bytes, int n_bytes);
+    void (*scan_bucket)(const BucketRange&, const BucketQuery&, GroupSurvivors, void* context);
     void (*quantize)(const float* values, std::int64_t n, float scale, std::uint8_t* out);
     void (*tile_distances)(const Tile&, const double* w, int n_columns, double* D);
     void (*tile_adjoint)(const Tile&, const double* q, int n_columns, double* g);

@@ -26,8 +26,12 @@ struct MaskOrder {
 
 // Nanoseconds, roughly; only their ratios matter, and only for the choice.
 struct PruneCosts {
-    double step, bucket, block, found;  // of pruning: a key, one with codes, 64 codes, a code that is near enough
+    double step, bucket, group, found;  // of pruning: a key, one with codes, 16 codes, a code that is near enough
     double scan_read, scan_compute;     // of scanning a block: once for all queries, and for each
+
+    double of(PruneTable::Bucket codes) const {
+        return step + (codes.empty() ? 0 : bucket + group * static_cast<double>(codes.n_groups()));
+    }
 };
 
 // For tables of so many bytes.

@@ -107,7 +107,7 @@ struct Trial {
             near += table.key_weight(key ^ table.key_of(some.data() + i), lookups) <= reach;
         const double share = static_cast<double>(near * lookups.n_bytes) / static_cast<double>(some.size());
         const double found = share * static_cast<double>(n), keys = static_cast<double>(steps);
-        return costs.step * keys + costs.bucket * std::min(keys, found) + costs.block * found / 64;
+        return costs.step * keys + costs.bucket * std::min(keys, found) + costs.group * found / group_lanes;
     }
 };
 

@@ -7,7 +7,7 @@
 #include <system_error>
 #include <thread>
 
-#include "prefetch.hpp"
+#include "key_cursor.hpp"
 #include "shortlist.hpp"
 
 namespace cghash {
@@ -30,12 +30,11 @@ class Run {
         Reservoir& nearest)
         : on_(on), lookups_(on.lookups), ask_(ask), stale_(stale), nearest_(nearest),
           shortlist_(ask.k), eager_(ask.allowed || stale) {
-        const auto& tables = on.tables.tables;
         on.tables.bits.apply(query, query_);
-        for (std::size_t t = 0; t < tables.size(); ++t) {
+        cursors_.reserve(most_tables);
+        for (std::size_t t = 0; t < on.tables.tables.size(); ++t) {
             mine_.push_back(t);
-            keys_[t] = tables[t].key_of(query_);
-            for (std::int64_t step = 0; step < window; ++step) ask_for_start(t, step);
+            cursors_.emplace_back(on, t, query_);
         }
         std::memset(nibbles_, 0, lookups_.bucket_size());
         follow();
@@ -96,8 +95,7 @@ class Run {
         return resolve(entries);
     }
 
-    static constexpr std::int64_t window = 16;  // keys that are planned at once
-    static constexpr std::int64_t ahead = 2;    // keys whose codes are on their way
+    static constexpr std::int64_t ahead = 2;  // keys whose codes are on their way
 
     // Where no keys are left, the other thread goes on with its own.
     void visit_half(double budget, double& spent) {
@@ -108,26 +106,28 @@ class Run {
 
     End visit_all(double budget, double& spent) {
         for (const auto t : mine_)
-            for (std::int64_t step = 0; step < ahead; ++step) lines_of(t, at_[t] + step).ask_all();
-        for (const auto t : mine_) plans_[t] = planned(t);
+            for (std::int64_t step = 0; step < ahead; ++step) cursors_[t].lines(step).ask_all();
+        for (const auto t : mine_) cursors_[t].plan(wanted());
         for (;;) {
             table_ = mine_.front();
             for (const auto t : mine_)
-                if (plans_[t].slope > plans_[table_].slope) table_ = t;
-            const auto& order = on_.orders[table_];
-            if (at_[table_] == order.size()) return End::no_keys;
-            while (at_[table_] < plans_[table_].end) {
+                if (cursors_[t].slope() > cursors_[table_].slope()) table_ = t;
+            auto& cursor = cursors_[table_];
+            if (!cursor.has_more()) return End::no_keys;
+            while (cursor.is_planned()) {
                 if (spent > budget) return End::spent;
-                visit(spent);
-                if (++at_[table_] == order.size() && order.whole) return End::proven;  // this table has shown all
-                bound_ += weight_at(table_, at_[table_]) - weight_at(table_, at_[table_] - 1);
-                if (is_over()) return End::proven;
+                visit(cursor, spent);
+                bound_ += cursor.advance();
+                if (cursor.has_shown_all() || is_over()) return End::proven;
             }
             if (shortlist_.tighten() | (eager_ && nearest_.tighten())) follow();
             if (is_over()) return End::proven;
-            plans_[table_] = planned(table_);
+            cursor.plan(wanted());
         }
     }
+
+    // What the bound must still be raised by.
+    double wanted() const { return static_cast<double>(limit() - bound_) + 1; }
 
     // Whether no unseen code can be near enough, or the other thread has made an end.
     bool is_over() {
@@ -142,115 +142,59 @@ class Run {
         return bound_ + shared_->bounds[1 - self_].load(std::memory_order_relaxed) > limit();
     }
 
-    // The next keys of a table that raise the bound most for what they cost.
-    struct Plan {
-        std::int64_t end = 0;
-        double slope = 0;
-    };
-
-    std::int64_t weight_at(std::size_t table, std::int64_t step) const {
-        const auto& weights = on_.orders[table].weights;
-        return weights[std::min<std::size_t>(step, weights.size() - 1)];
-    }
-
-    Plan planned(std::size_t t) const {
-        // the first keys hold the most codes and are weighed one by one; later ones are much alike
-        constexpr std::int64_t few = 32;
-        const auto& order = on_.orders[t];
-        const auto& table = on_.tables.tables[t];
-        const auto begin = at_[t], n = order.size();
-        const auto weight = weight_at(t, begin);
-        Plan best{begin, -1};
-        const double most = static_cast<double>(limit() - bound_) + 1;  // to raise it further is of no use
-        double cost = 0;
-        for (auto step = begin; step < n; ++step) {
-            ask_for_start(t, step + window);
-            cost += cost_of(table, keys_[t] ^ order.masks[step]);
-            const bool last = step + 1 == n;
-            const double gain = last && order.whole ? most : static_cast<double>(weight_at(t, step + 1) - weight);
-            const double slope = std::min(gain, most) / cost;
-            if (slope > best.slope || begin >= few) best = {step + 1, slope};
-            if (step - begin >= (best.slope > 0 ? window : 4 * window)) break;  // the latter: weights of 0
-        }
-        return best;
-    }
-
-    // Have it ready where the codes of a key begin.
-    void ask_for_start(std::size_t t, std::int64_t step) const {
-        if (step < on_.orders[t].size()) prefetch(&on_.tables.tables[t].starts[keys_[t] ^ on_.orders[t].masks[step]]);
-    }
-
-    double cost_of(const PruneTable& table, std::uint32_t key) const {
-        const auto& costs = on_.costs;
-        const auto bucket = table.bucket(key);
-        return costs.step + (bucket.empty() ? 0 : costs.bucket + costs.block * static_cast<double>(bucket.n_blocks()));
-    }
-
-    // Where the first codes of a key are.
-    Lines lines_of(std::size_t t, std::int64_t step) const {
-        if (step >= on_.orders[t].size()) return {};
-        const auto& table = on_.tables.tables[t];
-        const auto bucket = table.bucket(keys_[t] ^ on_.orders[t].masks[step]);
-        if (bucket.empty()) return {};
-        const auto size = 64 * static_cast<std::int64_t>(table.rest.size());
-        const std::uint8_t* p = table.blocks.values.data() + bucket.first / 64 * size;
-        return {p, p + std::min(bucket.n_blocks(), BucketRange::asked(static_cast<int>(table.rest.size()))) * size};
-    }
-
     // Look at the codes of the next key of a table.
-    void visit(double& spent) {
+    void visit(KeyCursor& cursor, double& spent) {
         const auto& table = on_.tables.tables[table_];
-        const auto& order = on_.orders[table_];
-        Lines soon = lines_of(table_, at_[table_] + ahead);
-        const auto mask = order.masks[at_[table_]];
-        key_ = keys_[table_] ^ mask;
-        spent += cost_of(table, key_);
-        const auto bucket = table.bucket(key_);
-        if (bucket.empty()) return soon.ask_all();
-        key_weight_ = table.stored_apart(mask, order.weights[at_[table_]], lookups_);
+        const Lines soon = cursor.lines(ahead);
+        const auto& [bucket, cost] = cursor.step(cursor.at());
+        spent += cost;
+        if (bucket.empty()) return Lines(soon).ask_all();
+        key_ = cursor.key();
+        key_weight_ = table.stored_apart(cursor.mask(), cursor.weight(cursor.at()), lookups_);
         set_start();
-        const BucketQuery query{nibbles_, table.rest.data(), static_cast<int>(table.rest.size()), &start_, &limit_};
-        lookups_.kernels.scan_bucket({table.blocks.values.data(), bucket.first, bucket.last, soon}, query, survivors, this);
+        set_sheet();
+        const BucketQuery query{sheets_[table_], table.width(), &start_, &limit_};
+        lookups_.kernels.scan_bucket({table.groups.values.data(), bucket.first, bucket.last, soon}, query, survivors, this);
         spent += on_.costs.found * static_cast<double>(n_found_);
         n_found_ = 0;
     }
 
-    static void survivors(void* context, int, const std::uint8_t* block, std::int64_t number, std::uint64_t lanes) {
+    static void survivors(void* context, const std::uint8_t* group, std::int64_t number, std::uint64_t lanes) {
         auto& self = *static_cast<Run*>(context);
+        const auto size = self.on_.tables.tables[self.table_].group_size();
         for (; lanes; lanes &= lanes - 1) {
             const int lane = std::countr_zero(lanes);
-            self.look(block, number * 64 + lane, lane);
+            self.look(group + lane / group_lanes * size + lane % group_lanes, number * group_lanes + lane);
         }
     }
 
-    void look(const std::uint8_t* block, std::int64_t place, int lane) {
-        const auto& tables = on_.tables.tables;
-        const auto& table = tables[table_];
+    void look(const std::uint8_t* code_bytes, std::int64_t place) {
+        const auto& table = on_.tables.tables[table_];
         auto distance = key_weight_;
-        for (std::size_t j = 0; j < table.rest.size(); ++j)
-            distance += lookups_.byte_weight(table.rest[j], query_[table.rest[j]] ^ block[64 * j + lane]);
+        for (int j = 0; j < table.width(); ++j)
+            distance += lookups_.byte_weight(table.rest[j], query_[table.rest[j]] ^ code_bytes[group_lanes * j]);
         if (distance > limit()) return;
         std::uint8_t code[128];
         table.read(key_, place, code);
-        for (std::size_t t = 0; t < tables.size(); ++t)  // shown by another table before?
-            if (t != table_ && at_[t] && has_shown(t, keys_[t] ^ tables[t].key_of(code))) return;
+        for (std::size_t t = 0; t < cursors_.size(); ++t)  // by another table before?
+            if (t != table_ && cursors_[t].has_shown(code, lookups_)) return;
         ++n_found_;
         if (table_ && !eager_) on_.tables.ask_for_place(code);
-        if (eager_ ? take(table_ ? on_.tables.place_of(code, lookups_.kernels) : place, distance)
+        if (eager_ ? take(rows_of(code, place), distance)
                    : shortlist_.add({distance, key_, static_cast<std::uint32_t>(place), table_}))
             follow();
     }
 
-    bool has_shown(std::size_t t, std::uint32_t mask) const {
-        return on_.orders[t].before(on_.tables.tables[t].key_weight(mask, lookups_), mask, at_[t]);
+    std::span<const std::uint32_t> rows_of(const std::uint8_t* code, std::int64_t place) const {
+        if (table_) on_.tables.find_places(code, 1, &place);
+        return place < 0 ? std::span<const std::uint32_t>{} : on_.tables.rows_at(place);
     }
 
-    // Offer the rows at a place; true when the limit has fallen.
-    bool take(std::int64_t place, std::int64_t distance) {
-        if (place < 0) return false;
+    // Offer the rows of a code; true when the limit has fallen.
+    bool take(std::span<const std::uint32_t> rows, std::int64_t distance) {
         bool fell = false;
         std::int64_t offered = 0;
-        for (const std::int64_t row : on_.tables.rows_at(place)) {
+        for (const std::int64_t row : rows) {
             if (row >= on_.tables.n_codes || !ask_.allows(row) || (stale_ && stale_[row / 8] >> (row % 8) & 1)) continue;
             fell |= nearest_.offer({distance, ask_.id(row)});
             if (++offered >= ask_.k) break;  // rows are by id: no later one can be among the k nearest
@@ -259,23 +203,39 @@ class Run {
     }
 
     // Offer the rows of what is on short lists; two threads may both have found a code.
-    bool resolve(const std::vector<Shortlist::Entry>& entries) {
-        std::uint8_t code[128];
+    bool resolve(std::vector<Shortlist::Entry> entries) {
+        std::erase_if(entries, [this](const auto& near) { return near.distance > limit(); });
         std::vector<std::pair<std::int64_t, std::int64_t>> found;  // distance, place
-        for (const auto& near : entries) {
-            if (near.distance > limit()) continue;
-            std::int64_t place = near.place;
-            if (near.table) {
-                on_.tables.tables[near.table].read(near.key, near.place, code);
-                place = on_.tables.place_of(code, lookups_.kernels);
-            }
-            on_.tables.ask_for_rows(place);
-            found.emplace_back(near.distance, place);
-        }
+        found.reserve(entries.size());
+        for (std::size_t begun = 0; begun < entries.size(); begun += PruneTables::at_once)
+            find_places(std::span(entries).subspan(begun, std::min<std::size_t>(PruneTables::at_once, entries.size() - begun)), found);
         std::sort(found.begin(), found.end());
         found.erase(std::unique(found.begin(), found.end()), found.end());
-        for (const auto& [distance, place] : found) take(place, distance);  // the nearest first: then few enter
+        for (const auto& near : found) on_.tables.ask_for_marks(near.second);
+        constexpr std::size_t ahead = 8;
+        std::array<std::span<const std::uint32_t>, ahead> rows;
+        for (std::size_t i = 0; i < found.size() + ahead; ++i) {  // the nearest first: then few enter
+            if (i >= ahead) take(rows[i % ahead], found[i - ahead].first);
+            if (i >= found.size()) continue;
+            rows[i % ahead] = on_.tables.rows_at(found[i].second);
+            prefetch(rows[i % ahead].data());
+        }
         return true;
+    }
+    void find_places(std::span<const Shortlist::Entry> entries, std::vector<std::pair<std::int64_t, std::int64_t>>& found) const {
+        std::uint8_t codes[PruneTables::at_once * 128];
+        std::array<std::int64_t, PruneTables::at_once> places;
+        int n = 0;
+        for (const auto& near : entries)
+            if (near.table) on_.tables.tables[near.table].read(near.key, near.place, codes + 128 * n++);
+        on_.tables.find_places(codes, n, places.data());
+        n = 0;
+        for (const auto& near : entries) {
+            const std::int64_t place = near.table ? places[n++] : near.place;
+            if (place < 0) continue;  // in tables that nobody has verified
+            on_.tables.ask_for_marked(place);
+            found.emplace_back(near.distance, place);
+        }
     }
 
     std::int64_t limit() const { return std::min({nearest_.limit(), shortlist_.limit(), told_}); }
@@ -286,7 +246,10 @@ class Run {
         if (limit == Reservoir::unlimited) return;
         if (shared_) tell(limit);
         const double wanted = full_scale / std::max(static_cast<double>(limit), 0.5);
-        if (wanted > refill * scale_) lookups_.fill_bucket(query_, scale_ = wanted, nibbles_);
+        if (wanted > refill * scale_) {
+            lookups_.fill_bucket(query_, scale_ = wanted, nibbles_);
+            set_sheet();
+        }
         limit_ = static_cast<std::uint8_t>(limit_of(limit, scale_));
         set_start();
     }
@@ -298,6 +261,18 @@ class Run {
         start_ = static_cast<std::uint8_t>(std::min(static_cast<double>(key_weight_) * scale_ * (1.0 - 0x1p-20), 255.0));
     }
 
+    // Let the tables of nibbles lie as the codes of the table under way do.
+    void set_sheet() {
+        if (sheet_scales_[table_] == scale_) return;
+        sheet_scales_[table_] = scale_;
+        const auto& rest = on_.tables.tables[table_].rest;
+        std::uint8_t* sheet = sheets_[table_];
+        if (rest.size() % 4) std::memset(sheet + rest.size() / 4 * 128, 0, 128);
+        for (std::size_t j = 0; j < rest.size(); ++j) {
+            std::memcpy(sheet + j / 4 * 128 + j % 4 * 16, nibbles_ + 32 * rest[j], 16);
+            std::memcpy(sheet + j / 4 * 128 + j % 4 * 16 + 64, nibbles_ + 32 * rest[j] + 16, 16);
+        }
+    }
     const OrderedTables& on_;
     const Lookups& lookups_;
     const CodeQuery& ask_;
@@ -310,16 +285,16 @@ class Run {
     Exchange* shared_ = nullptr;         // null for one thread alone
     int self_ = 0;
     std::int64_t told_ = Reservoir::unlimited;
-    std::array<std::uint32_t, 4> keys_{};
-    std::array<std::int64_t, 4> at_{};  // the next step of each table
-    std::array<Plan, 4> plans_{};
+    std::vector<KeyCursor> cursors_;    // of each table
     std::int64_t bound_ = 0;            // no unseen code is nearer
     std::int64_t key_weight_ = 0, n_found_ = 0;
     std::size_t table_ = 0;
     std::uint32_t key_ = 0;
     double scale_ = 0;
     std::uint8_t start_ = 0, limit_ = 254;
-    alignas(64) std::uint8_t nibbles_[2 * 128 * 16];
+    std::array<double, most_tables> sheet_scales_{-1, -1, -1, -1};
+    alignas(64) std::uint8_t nibbles_[2 * 128 * 16];               // two tables for each byte of a code
+    alignas(64) std::uint8_t sheets_[most_tables][2 * 128 * 16];  // the same, in the order of each table's groups
 };
 
 }  // namespace

@@ -123,10 +123,13 @@ struct Counts {
 // Bytes of tables, and of what a search adds to them: weights and masks of the keys in order.
 double memory_of(const std::vector<int>& key_bits, int n_bytes, const Counts& counts) {
     auto bytes = BitOrder::memory(n_bytes) + 4 * counts.n_rows;
-    if (counts.n_distinct < counts.n_rows) bytes += 4 * (counts.n_distinct + 1);
+    if (counts.n_distinct < counts.n_rows) bytes += 4 * (counts.n_rows / 32 + 1) + 4 * (counts.n_distinct / 16 + 1);
     for (const int bits : key_bits) {
         const std::int64_t n_keys = std::int64_t{1} << bits;
-        bytes += (n_bytes - bits / 8) * ((counts.n_distinct + 63) / 64 * 64) + 4 * (n_keys + 1) +
+        PruneTable table;
+        table.n_distinct = counts.n_distinct;
+        table.rest.resize(n_bytes - bits / 8);
+        bytes += table.n_groups() * table.group_size() + 4 * (n_keys + 1) +
                  12 * worth_ordering(n_keys, counts.n_codes);
     }
     return static_cast<double>(bytes);
@@ -157,29 +160,42 @@ void permute(Made<std::uint8_t>& codes, const BitOrder& bits, int n_bytes, int n
     });
 }
 
-void fill_blocks(PruneTable& table, const Distinct& distinct, int n_bytes, const std::vector<std::uint32_t>* order) {
+void fill_groups(PruneTable& table, const Distinct& distinct, int n_bytes, const std::vector<std::uint32_t>* order) {
     constexpr std::size_t ahead = 16;
-    const auto n = distinct.n(), width = table.rest.size();
+    const auto n = distinct.n();
     const auto code = [&](std::size_t place) {
         return distinct.codes.data() + (order ? (*order)[place] : place) * n_bytes;
     };
-    Made<std::uint8_t> blocks((n + 63) / 64 * 64 * width);
+    table.n_distinct = static_cast<std::int64_t>(n);
+    Made<std::uint8_t> groups(static_cast<std::size_t>(table.n_groups() * table.group_size()));
     for (std::size_t place = 0; place < n; ++place) {
         if (order && place + ahead < n) prefetch(code(place + ahead));
         const std::uint8_t* from = code(place);
-        std::uint8_t* to = blocks.data() + place / 64 * 64 * width + place % 64;
-        for (std::size_t j = 0; j < width; ++j) to[64 * j] = from[table.rest[j]];
+        std::uint8_t* to = groups.data() + place / group_lanes * table.group_size() + place % group_lanes;
+        for (int j = 0; j < table.width(); ++j) to[group_lanes * j] = from[table.rest[j]];
     }
-    table.blocks = std::move(blocks);
-    table.n_distinct = static_cast<std::int64_t>(n);
+    table.groups = std::move(groups);
 }
 
 void fill(PruneTable& table, const Distinct& distinct, int n_bytes) {
     Made<std::uint32_t> starts;
     const auto key_of = [&](std::size_t i) { return table.key_of(distinct.codes.data() + i * n_bytes); };
     const auto order = by_key(distinct.n(), table.n_keys(), key_of, starts);
-    fill_blocks(table, distinct, n_bytes, &order);
+    fill_groups(table, distinct, n_bytes, &order);
     table.starts = std::move(starts);
+}
+
+// Which rows are of which place.
+void mark_rows(PruneTables& tables, const Distinct& distinct) {
+    Made<std::uint32_t> marks((distinct.rows.size() + 31) / 32), marked((distinct.n() + 15) / 16);
+    std::uint32_t row = 0;
+    for (std::size_t place = 0; place < distinct.n(); ++place) {
+        if (place % 16 == 0) marked[place / 16] = row;
+        marks[row / 32] |= std::uint32_t{1} << row % 32;
+        row += distinct.counts[place];
+    }
+    tables.marks = std::move(marks);
+    tables.marked = std::move(marked);
 }
 
 }  // namespace
@@ -198,56 +214,106 @@ std::vector<PruneTable> keyed_tables(const Layout& layout, int n_bytes) {
 }
 
 void PruneTable::set_rest(int n_bytes) {
-    const auto whole = key.begin() + key_bits / 8;
+    if (key_bits % 8) rest.push_back(key.back());
     for (int j = 0; j < n_bytes; ++j)
-        if (std::find(key.begin(), whole, j) == whole) rest.push_back(static_cast<std::uint8_t>(j));
+        if (std::find(key.begin(), key.end(), j) == key.end()) rest.push_back(static_cast<std::uint8_t>(j));
 }
 
 void PruneTable::read(std::uint32_t key_value, std::int64_t place, std::uint8_t* code) const {
     for (int i = 0; i < key_bits / 8; ++i) code[key[i]] = static_cast<std::uint8_t>(key_value >> (8 * i));
     if (rest.empty()) return;
-    const std::uint8_t* from = blocks.values.data() + place / 64 * 64 * static_cast<std::int64_t>(rest.size()) + place % 64;
-    for (std::size_t j = 0; j < rest.size(); ++j) code[rest[j]] = from[64 * j];
+    const std::uint8_t* from = at(place);
+    for (int j = 0; j < width(); ++j) code[rest[j]] = from[group_lanes * j];
 }
 
 int PruneTable::compare(const std::uint8_t* rest_of_code, std::int64_t place) const {
-    const std::uint8_t* p = blocks.values.data() + place / 64 * 64 * static_cast<std::int64_t>(rest.size()) + place % 64;
-    for (std::size_t j = 0; j < rest.size(); ++j)
-        if (const int order = rest_of_code[j] - p[64 * j]) return order;
+    if (rest.empty()) return 0;
+    const std::uint8_t* p = at(place);
+    for (int j = 0; j < width(); ++j)
+        if (const int order = rest_of_code[j] - p[group_lanes * j]) return order;
     return 0;
+}
+
+std::uint32_t PruneTable::match(std::int64_t group, const std::uint8_t* rest_of_code) const {
+    const std::uint8_t* p = groups.values.data() + group * group_size();
+    std::uint32_t lanes = 0xffff;
+    for (int j = 0; j < width() && lanes; ++j, p += group_lanes) {
+        std::uint32_t same = 0;
+        for (int i = 0; i < group_lanes; ++i) same |= static_cast<std::uint32_t>(p[i] == rest_of_code[j]) << i;
+        lanes &= same;
+    }
+    return lanes;
 }
 
 std::int64_t PruneTables::memory() const {
     auto bytes = static_cast<std::size_t>(BitOrder::memory(static_cast<int>(bits.from().size() / 8)));
-    bytes += 4 * (rows.size() + firsts.size());
-    for (const auto& table : tables) bytes += 4 * table.starts.size() + table.blocks.size();
+    bytes += 4 * (rows.size() + marks.size() + marked.size());
+    for (const auto& table : tables) bytes += 4 * table.starts.size() + table.groups.size();
     return static_cast<std::int64_t>(bytes);
 }
 
-std::int64_t PruneTables::place_of(const std::uint8_t* code, const KernelTable& kernels) const {
+void PruneTables::find_places(const std::uint8_t* codes, int n, std::int64_t* places) const {
     const auto& table = tables.front();
-    const auto bucket = table.bucket(table.key_of(code));
-    if (bucket.empty()) return -1;
-    std::uint8_t rest[128];
-    const int width = static_cast<int>(table.rest.size());
-    for (int j = 0; j < width; ++j) rest[j] = code[table.rest[j]];
-    auto low = bucket.first / 64, high = (bucket.last - 1) / 64;  // the last block that does not begin with a later code
-    while (low < high) {
-        const auto middle = (low + high + 1) / 2;
-        if (table.compare(rest, middle * 64) < 0) high = middle - 1;
-        else low = middle;
+    struct Search {
+        PruneTable::Bucket bucket;
+        std::int64_t low, high;  // the group is one of these: the last that does not begin with a later code
+        std::uint8_t rest[128];
+        std::int64_t middle() const { return (low + high + 1) / 2; }
+    } searches[at_once];
+    const auto ask = [&](std::int64_t group) {
+        const std::uint8_t* p = table.groups.values.data() + group * table.group_size();
+        Lines(p, p + std::min<std::int64_t>(table.group_size(), 128)).ask_all();
+    };
+    for (int i = 0; i < n; ++i) {
+        auto& search = searches[i];
+        search.bucket = table.bucket(table.key_of(codes + 128 * i));
+        search.low = search.high = search.bucket.first_group();
+        if (search.bucket.empty()) continue;
+        search.high += search.bucket.n_groups() - 1;
+        for (int j = 0; j < table.width(); ++j) search.rest[j] = codes[128 * i + table.rest[j]];
+        ask(search.middle());
     }
-    auto lanes = kernels.match(table.blocks.values.data() + low * 64 * width, rest, width);
-    if (low * 64 < bucket.first) lanes &= ~std::uint64_t{0} << (bucket.first - low * 64);
-    if ((low + 1) * 64 > bucket.last) lanes &= ~std::uint64_t{0} >> ((low + 1) * 64 - bucket.last);
-    return lanes ? low * 64 + std::countr_zero(lanes) : -1;
+    for (bool going = true; going;) {
+        going = false;
+        for (auto& search : std::span(searches, static_cast<std::size_t>(n))) {
+            if (search.low == search.high) continue;
+            const auto middle = search.middle();
+            if (table.compare(search.rest, middle * group_lanes) < 0) search.high = middle - 1;
+            else search.low = middle;
+            ask(search.middle());
+            going = true;
+        }
+    }
+    for (int i = 0; i < n; ++i) {
+        const auto& search = searches[i];
+        places[i] = -1;
+        if (search.bucket.empty()) continue;
+        const auto first = search.low * group_lanes;
+        auto lanes = table.match(search.low, search.rest);
+        if (first < search.bucket.first) lanes &= ~std::uint32_t{0} << (search.bucket.first - first);
+        if (first + group_lanes > search.bucket.last) lanes &= 0xffffu >> (first + group_lanes - search.bucket.last);
+        if (lanes) places[i] = first + std::countr_zero(lanes);
+    }
+}
+
+std::size_t PruneTables::next_mark(std::size_t row, int passed) const {
+    for (auto word = row / 32; word < marks.size(); ++word) {
+        std::uint32_t bits = marks[word];
+        if (word == row / 32) bits &= ~std::uint32_t{0} << row % 32;
+        if (const int here = std::popcount(bits); passed >= here) {
+            passed -= here;
+            continue;
+        }
+        for (; passed; --passed) bits &= bits - 1;
+        return std::min(rows.size(), 32 * word + static_cast<std::size_t>(std::countr_zero(bits)));
+    }
+    return rows.size();
 }
 
 std::span<const std::uint32_t> PruneTables::rows_at(std::int64_t place) const {
-    if (!firsts.size()) return rows.values.subspan(place, 1);
-    const std::size_t begin = firsts[place], end = firsts[place + 1];
-    // the arrays may come from a file that nobody has verified
-    return begin <= end && end <= rows.size() ? rows.values.subspan(begin, end - begin) : std::span<const std::uint32_t>{};
+    if (!marks.size()) return rows.values.subspan(place, 1);
+    const auto begin = next_mark(marked[place / 16], static_cast<int>(place % 16));
+    return rows.values.subspan(begin, next_mark(begin + 1, 0) - begin);
 }
 
 void PruneTables::check(int n_bytes) const {
@@ -255,8 +321,8 @@ void PruneTables::check(int n_bytes) const {
     if (tables.size() > most_tables) fail("tables must be four at most");
     if (tables.empty() || n_distinct < 1 || n_distinct > n_codes || n_codes > UINT32_MAX)
         fail("tables must cover some codes");
-    if (firsts.size() ? static_cast<std::int64_t>(firsts.size()) != n_distinct + 1
-                      : static_cast<std::int64_t>(rows.size()) != n_distinct)
+    if (marks.size() ? marks.size() != (rows.size() + 31) / 32 || std::ssize(marked.values) != (n_distinct + 15) / 16
+                     : std::ssize(rows.values) != n_distinct || marked.size())
         fail("rows must be as many as codes");
     if (bits.from().size() != 8 * static_cast<std::size_t>(n_bytes)) fail("bits must be those of the codes");
     std::vector<std::uint8_t> keys;
@@ -267,9 +333,7 @@ void PruneTables::check(int n_bytes) const {
     for (const auto& table : tables) {
         if (table.key_bits <= 8 * (std::ssize(table.key) - 1)) fail("a key must need its last byte");
         if (table.starts.size() != table.n_keys() + 1) fail("starts must be as many as keys, and one more");
-        if (static_cast<std::int64_t>(table.blocks.size()) !=
-            (n_distinct + 63) / 64 * 64 * static_cast<std::int64_t>(table.rest.size()))
-            fail("blocks must hold every code");
+        if (std::ssize(table.groups.values) != table.n_groups() * table.group_size()) fail("groups must hold every code");
     }
 }
 
@@ -300,15 +364,14 @@ std::unique_ptr<PruneTables> build_tables(const CodeBlocks& blocks, const Lookup
     made->tables = keyed_tables(layout, n_bytes);  // the first key is the same: it is not made shorter
     codes = {};
     parallel_chunks(static_cast<std::int64_t>(made->tables.size()), n_threads, [&](std::int64_t t) {
-        if (t) fill(made->tables[t], distinct, n_bytes);
-        else fill_blocks(made->tables[0], distinct, n_bytes, nullptr);
+        auto& table = made->tables[t];
+        if (t) fill(table, distinct, n_bytes);
+        else {
+            fill_groups(table, distinct, n_bytes, nullptr);
+            table.starts = std::move(distinct.starts);
+        }
     });
-    made->tables[0].starts = std::move(distinct.starts);
-    if (made->n_distinct < n_rows) {
-        Made<std::uint32_t> firsts(distinct.n() + 1);
-        std::partial_sum(distinct.counts.begin(), distinct.counts.end(), firsts.begin() + 1);
-        made->firsts = std::move(firsts);
-    }
+    if (made->n_distinct < n_rows) mark_rows(*made, distinct);
     made->rows = std::move(distinct.rows);
     return made;
 }

@@ -36,16 +36,19 @@ template <class T> struct Shared {
 inline constexpr std::size_t most_tables = 4;
 
 // The distinct codes by key; bytes that are all key are not stored again. In the first table, the codes of a key are
-// sorted by their other bytes.
+// sorted by their other bytes; in the others, as in the first.
 struct PruneTable {
     std::vector<std::uint8_t> key;   // one to three byte numbers; of the last, the lower bits may be key alone
     int key_bits = 0;
-    std::vector<std::uint8_t> rest;  // the numbers of bytes that are not all key, as stored
+    std::vector<std::uint8_t> rest;  // the numbers of bytes that are not all key, as stored: one that is partly key first
     Shared<std::uint32_t> starts;    // (n_keys + 1,) where each key's codes begin
-    Shared<std::uint8_t> blocks;     // of 64 codes, |rest| bytes each
+    Shared<std::uint8_t> groups;     // of 16 codes, |rest| bytes each
     std::int64_t n_distinct = 0;
 
     std::uint32_t n_keys() const { return std::uint32_t{1} << key_bits; }
+    int width() const { return static_cast<int>(rest.size()); }
+    std::int64_t n_groups() const { return (n_distinct + group_lanes - 1) / group_lanes; }
+    std::int64_t group_size() const { return group_lanes * width(); }
     std::uint32_t key_of(const std::uint8_t* code) const {
         std::uint32_t found = 0;
         for (std::size_t i = 0; i < key.size(); ++i) found |= static_cast<std::uint32_t>(code[key[i]]) << (8 * i);
@@ -65,13 +68,14 @@ struct PruneTable {
     }
     // Where the codes of a key are; the starts may come from a file that nobody has verified.
     struct Bucket {
-        std::int64_t first, last;
+        std::uint32_t first, last;
         bool empty() const { return first == last; }
-        std::int64_t n_blocks() const { return (last - 1) / 64 - first / 64 + 1; }  // when not empty
+        std::int64_t first_group() const { return first / group_lanes; }
+        std::int64_t n_groups() const { return (last - 1) / group_lanes - first / group_lanes + 1; }  // when not empty
     };
     Bucket bucket(std::uint32_t key_value) const {
-        const auto last = std::min<std::int64_t>(starts[key_value + 1], n_distinct);
-        return {std::min<std::int64_t>(starts[key_value], last), last};
+        const auto last = std::min(starts[key_value + 1], static_cast<std::uint32_t>(n_distinct));
+        return {std::min(starts[key_value], last), last};
     }
     // Store all bytes that are not all key.
     void set_rest(int n_bytes);
@@ -79,6 +83,11 @@ struct PruneTable {
     void read(std::uint32_t key_value, std::int64_t place, std::uint8_t* code) const;
     // Order of the stored bytes of a code and of the code at a place: below 0, 0 or above 0.
     int compare(const std::uint8_t* rest_of_code, std::int64_t place) const;
+    // The lanes of a group whose stored bytes are these.
+    std::uint32_t match(std::int64_t group, const std::uint8_t* rest_of_code) const;
+    const std::uint8_t* at(std::int64_t place) const {
+        return groups.values.data() + place / group_lanes * group_size() + place % group_lanes;
+    }
 };
 
 // A table without codes for each key of a layout.
@@ -87,22 +96,32 @@ std::vector<PruneTable> keyed_tables(const Layout&, int n_bytes);
 // Covers the codes 0 … n_codes − 1 that were allowed. Places are those of the first table.
 struct PruneTables {
     std::int64_t n_codes = 0, n_distinct = 0;
-    BitOrder bits;                 // of the codes in tables
+    BitOrder bits;                  // of the codes in tables
     std::vector<PruneTable> tables;
-    Shared<std::uint32_t> rows;    // positions, by place; those of equal codes by id
-    Shared<std::uint32_t> firsts;  // (n_distinct + 1,) where a place's rows begin; empty when each has one
+    Shared<std::uint32_t> rows;     // positions, by place; those of equal codes by id
+    Shared<std::uint32_t> marks;    // a bit for each of them that is the first of its place; empty when each place has one
+    Shared<std::uint32_t> marked;   // where the rows of each 16th place begin; empty likewise
 
     std::int64_t memory() const;
-    // The place of a code, its bits in order, in the first table; -1 for none.
-    std::int64_t place_of(const std::uint8_t* code, const KernelTable& kernels) const;
-    std::span<const std::uint32_t> rows_at(std::int64_t place) const;
-    // Have ready what these two begin with.
+    // The places of up to `at_once` codes, (n, 128) bytes whose bits are in order, in the first table; -1 for none. Each
+    // waits for memory, all together.
+    static constexpr int at_once = 16;
+    void find_places(const std::uint8_t* codes, int n, std::int64_t* places) const;
+    // Have ready what this begins with.
     void ask_for_place(const std::uint8_t* code) const { prefetch(&tables.front().starts[tables.front().key_of(code)]); }
-    void ask_for_rows(std::int64_t place) const {
-        if (place >= 0) prefetch(firsts.size() ? &firsts[place] : &rows[place]);
+
+    std::span<const std::uint32_t> rows_at(std::int64_t place) const;
+    // Have ready what this begins with, in two steps.
+    void ask_for_marked(std::int64_t place) const { prefetch(marks.size() ? &marked[place / 16] : &rows[place]); }
+    void ask_for_marks(std::int64_t place) const {
+        if (marks.size()) prefetch(&marks[std::min<std::size_t>(marked[place / 16] / 32, marks.size() - 1)]);
     }
     // Throws std::invalid_argument where sizes do not fit each other.
     void check(int n_bytes) const;
+
+   private:
+    // The first marked row from some row on, other marks passed over; rows.size() where there is none.
+    std::size_t next_mark(std::size_t row, int passed) const;
 };
 
 // How many keys are worth ordering: past so many, a scan is cheaper.

@@ -293,7 +293,7 @@ def test_tables_take_no_more_than_they_may(n_bytes, most, share):
     found = []
     for room in [0.0, n, *np.arange(4.0, 12.0) * n, 16 * n, 20 * n, 30 * n, 50 * n, 1e9]:
         blocks.prepare(weights, None, None, room, True, 2)
-        found.append(sum(name.startswith("blocks") for name in blocks.prepared()))
+        found.append(sum(name.startswith("groups") for name in blocks.prepared()))
         assert blocks.info()["prune_bytes"] <= room
         ask = codes[:1], 10, weights, None, None, n, 1
         for answer, right in zip(blocks.search(*ask), plain.search(*ask), strict=True):

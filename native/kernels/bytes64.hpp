@@ -1,5 +1,6 @@
 // The same byte of 64 codes, in whatever registers the instruction set has.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #if defined(__AVX2__)
@@ -25,8 +26,23 @@ inline Bytes least(Bytes a, Bytes b) { return {_mm512_min_epu8(a.v, b.v)}; }
 inline std::uint64_t at_most(Bytes a, std::uint8_t limit) {
     return _mm512_cmple_epu8_mask(a.v, _mm512_set1_epi8(static_cast<char>(limit)));
 }
-inline std::uint64_t equal(Bytes a, std::uint8_t x) {
-    return _mm512_cmpeq_epi8_mask(a.v, _mm512_set1_epi8(static_cast<char>(x)));
+// The first n bytes, zeros behind them.
+inline Bytes load_first(const std::uint8_t* p, int n) {
+    return {_mm512_maskz_loadu_epi8((std::uint64_t{1} << n) - 1, p)};
+}
+// Each argument is 4 × 16 bytes, the sums of which over the four stand one behind the other in the result.
+inline Bytes sums_of_four(Bytes a, Bytes b, Bytes c, Bytes d) {
+    const auto halves = [](__m512i x, __m512i y) {
+        return _mm512_adds_epu8(_mm512_shuffle_i64x2(x, y, 0x88), _mm512_shuffle_i64x2(x, y, 0xdd));
+    };
+    return {halves(halves(a.v, b.v), halves(c.v, d.v))};
+}
+// Likewise of one, those that are at most the limit when something is added.
+inline std::uint32_t sums_at_most(Bytes a, std::uint8_t start, std::uint8_t limit) {
+    const __m256i two = _mm256_adds_epu8(_mm512_castsi512_si256(a.v), _mm512_extracti64x4_epi64(a.v, 1));
+    __m128i sum = _mm_adds_epu8(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
+    sum = _mm_adds_epu8(sum, _mm_set1_epi8(static_cast<char>(start)));
+    return _mm_cmple_epu8_mask(sum, _mm_set1_epi8(static_cast<char>(limit)));
 }
 
 struct Table16 {
@@ -34,6 +50,12 @@ struct Table16 {
     static Table16 load(const std::uint8_t* p) {
         return {_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
     }
+    Bytes operator[](Bytes index) const { return {_mm512_shuffle_epi8(v, index.v)}; }
+};
+// Four tables, one for each 16 bytes.
+struct Tables4 {
+    __m512i v;
+    static Tables4 load(const std::uint8_t* p) { return {_mm512_loadu_si512(p)}; }
     Bytes operator[](Bytes index) const { return {_mm512_shuffle_epi8(v, index.v)}; }
 };
 
@@ -87,9 +109,24 @@ inline std::uint64_t at_most(Bytes a, std::uint8_t limit) {
     const Bytes smaller = least(a, Bytes::fill(limit));
     return lanes_of(_mm256_cmpeq_epi8(smaller.v[0], a.v[0]), _mm256_cmpeq_epi8(smaller.v[1], a.v[1]));
 }
-inline std::uint64_t equal(Bytes a, std::uint8_t x) {
-    const __m256i all = _mm256_set1_epi8(static_cast<char>(x));
-    return lanes_of(_mm256_cmpeq_epi8(a.v[0], all), _mm256_cmpeq_epi8(a.v[1], all));
+inline Bytes load_first(const std::uint8_t* p, int n) {
+    alignas(64) std::uint8_t some[64] = {};
+    std::memcpy(some, p, static_cast<std::size_t>(n));
+    return Bytes::load(some);
+}
+inline Bytes sums_of_four(Bytes a, Bytes b, Bytes c, Bytes d) {
+    const auto sums = [](Bytes x, Bytes y) {
+        const __m256i two = _mm256_adds_epu8(x.v[0], x.v[1]), other = _mm256_adds_epu8(y.v[0], y.v[1]);
+        return _mm256_adds_epu8(_mm256_permute2x128_si256(two, other, 0x20), _mm256_permute2x128_si256(two, other, 0x31));
+    };
+    return {{sums(a, b), sums(c, d)}};
+}
+inline std::uint32_t sums_at_most(Bytes a, std::uint8_t start, std::uint8_t limit) {
+    const __m256i two = _mm256_adds_epu8(a.v[0], a.v[1]);
+    __m128i sum = _mm_adds_epu8(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
+    sum = _mm_adds_epu8(sum, _mm_set1_epi8(static_cast<char>(start)));
+    const __m128i smaller = _mm_min_epu8(sum, _mm_set1_epi8(static_cast<char>(limit)));
+    return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(smaller, sum)));
 }
 
 struct Table16 {
@@ -99,6 +136,13 @@ struct Table16 {
     }
     Bytes operator[](Bytes index) const {
         return {{_mm256_shuffle_epi8(v, index.v[0]), _mm256_shuffle_epi8(v, index.v[1])}};
+    }
+};
+struct Tables4 {
+    Bytes v;
+    static Tables4 load(const std::uint8_t* p) { return {Bytes::load(p)}; }
+    Bytes operator[](Bytes index) const {
+        return {{_mm256_shuffle_epi8(v.v[0], index.v[0]), _mm256_shuffle_epi8(v.v[1], index.v[1])}};
     }
 };
 
@@ -155,14 +199,29 @@ inline std::uint64_t lanes_of(Bytes marks) {  // 0 or 255 each
 inline std::uint64_t at_most(Bytes a, std::uint8_t limit) {
     return lanes_of(each(a, [=](uint8x16_t x) { return vcleq_u8(x, vdupq_n_u8(limit)); }));
 }
-inline std::uint64_t equal(Bytes a, std::uint8_t x) {
-    return lanes_of(each(a, [=](uint8x16_t y) { return vceqq_u8(y, vdupq_n_u8(x)); }));
+inline Bytes load_first(const std::uint8_t* p, int n) {
+    std::uint8_t some[64] = {};
+    std::memcpy(some, p, static_cast<std::size_t>(n));
+    return Bytes::load(some);
+}
+inline uint8x16_t sum_of(Bytes a) { return vqaddq_u8(vqaddq_u8(a.v[0], a.v[1]), vqaddq_u8(a.v[2], a.v[3])); }
+inline Bytes sums_of_four(Bytes a, Bytes b, Bytes c, Bytes d) { return {{sum_of(a), sum_of(b), sum_of(c), sum_of(d)}}; }
+inline std::uint32_t sums_at_most(Bytes a, std::uint8_t start, std::uint8_t limit) {
+    const uint8x16_t marks = vcleq_u8(vqaddq_u8(sum_of(a), vdupq_n_u8(start)), vdupq_n_u8(limit)), none = vdupq_n_u8(0);
+    return static_cast<std::uint32_t>(lanes_of({{marks, none, none, none}}));
 }
 
 struct Table16 {
     uint8x16_t v;
     static Table16 load(const std::uint8_t* p) { return {vld1q_u8(p)}; }
     Bytes operator[](Bytes index) const { return each(index, [this](uint8x16_t i) { return vqtbl1q_u8(v, i); }); }
+};
+struct Tables4 {
+    Bytes v;
+    static Tables4 load(const std::uint8_t* p) { return {Bytes::load(p)}; }
+    Bytes operator[](Bytes index) const {
+        return each(v, index, [](uint8x16_t table, uint8x16_t i) { return vqtbl1q_u8(table, i); });
+    }
 };
 
 struct Words {
@@ -213,12 +272,31 @@ inline Bytes add(const Bytes& a, const Bytes& b) {
 inline Bytes add_light(const Bytes& a, const Bytes& b) { return each([&](int i) { return a.v[i] + b.v[i]; }); }
 inline Bytes least(const Bytes& a, const Bytes& b) { return each([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; }); }
 inline std::uint64_t at_most(const Bytes& a, std::uint8_t limit) { return lanes_where([&](int i) { return a.v[i] <= limit; }); }
-inline std::uint64_t equal(const Bytes& a, std::uint8_t x) { return lanes_where([&](int i) { return a.v[i] == x; }); }
+inline Bytes load_first(const std::uint8_t* p, int n) {
+    Bytes a = Bytes::fill(0);
+    std::memcpy(a.v, p, static_cast<std::size_t>(n));
+    return a;
+}
+inline int sum_of(const Bytes& a, int i) { return a.v[i] + a.v[i + 16] + a.v[i + 32] + a.v[i + 48]; }
+inline Bytes sums_of_four(const Bytes& a, const Bytes& b, const Bytes& c, const Bytes& d) {
+    const Bytes* all[] = {&a, &b, &c, &d};
+    return each([&](int i) { return std::min(255, sum_of(*all[i / 16], i % 16)); });
+}
+inline std::uint32_t sums_at_most(const Bytes& a, std::uint8_t start, std::uint8_t limit) {
+    std::uint32_t lanes = 0;
+    for (int i = 0; i < 16; ++i) lanes |= static_cast<std::uint32_t>(start + sum_of(a, i) <= limit) << i;
+    return lanes;
+}
 
 struct Table16 {
     const std::uint8_t* v;
     static Table16 load(const std::uint8_t* p) { return {p}; }
     Bytes operator[](const Bytes& index) const { return each([&](int i) { return v[index.v[i]]; }); }
+};
+struct Tables4 {
+    const std::uint8_t* v;
+    static Tables4 load(const std::uint8_t* p) { return {p}; }
+    Bytes operator[](const Bytes& index) const { return each([&](int i) { return v[i / 16 * 16 + index.v[i]]; }); }
 };
 
 struct Words {

@@ -193,39 +193,6 @@ inline void scan(const ScanRange& range, int n_bytes, ScanQuery* queries, int n_
 #undef CGHASH_WIDE
 }
 
-// The lanes first … last − 1 of consecutive blocks, of which only some bytes are stored; tables of nibbles.
-inline void scan_bucket(const BucketRange& range, const BucketQuery& query, Survivors survivors, void* context) {
-    const std::int64_t size = 64 * static_cast<std::int64_t>(query.n_bytes);
-    const std::int64_t first = range.first / 64, end = (range.last + 63) / 64;
-    Lines now{range.blocks + std::min(first + BucketRange::asked(query.n_bytes), end) * size, range.blocks + end * size};
-    Lines soon = range.soon;
-    for (std::int64_t b = first; b < end; ++b) {
-        const std::uint8_t* p = range.blocks + b * size;
-        Bytes sum = Bytes::fill(static_cast<std::uint8_t>(*query.start)), other = Bytes::fill(0);
-        for (int j = 0; j < query.n_bytes; ++j) {
-            // one is asked for whenever one is read: many at once would have to wait for each other
-            if (now.left()) now.ask();
-            else if (soon.left()) soon.ask();
-            const Bytes byte = Bytes::load(p + 64 * j);
-            const std::uint8_t* tables = query.tables + 32 * query.which[j];
-            sum = add(sum, Table16::load(tables)[low4(byte)]);
-            other = add(other, Table16::load(tables + 16)[high4(byte)]);
-        }
-        std::uint64_t lanes = at_most(add(sum, other), *query.limit);
-        if (b * 64 < range.first) lanes &= ~std::uint64_t{0} << (range.first - b * 64);
-        if ((b + 1) * 64 > range.last) lanes &= ~std::uint64_t{0} >> ((b + 1) * 64 - range.last);
-        if (lanes) survivors(context, 0, p, b, lanes);
-    }
-    soon.ask_all();
-}
-
-// The lanes of a block whose stored bytes are these.
-inline std::uint64_t match(const std::uint8_t* block, const std::uint8_t* bytes, int n_bytes) {
-    std::uint64_t lanes = ~std::uint64_t{0};
-    for (int j = 0; j < n_bytes && lanes; ++j) lanes &= equal(Bytes::load(block + 64 * j), bytes[j]);
-    return lanes;
-}
-
 inline void quantize(const float* values, std::int64_t n, float scale, std::uint8_t* out) {
     for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<std::uint8_t>(std::min(values[i] * scale, 255.0f));
 }

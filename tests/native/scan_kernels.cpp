@@ -1,5 +1,6 @@
 // The look-up kernels of one instruction set against sums written out; `make neon` runs it on an emulated Arm.
 #define CGHASH_ISA isa_tested
+#include "../../native/kernels/buckets.hpp"
 #include "../../native/kernels/scan.hpp"
 
 #include <cstdio>
@@ -8,7 +9,7 @@
 #include <vector>
 
 using namespace isa_tested;
-using Lanes = std::map<std::int64_t, std::uint64_t>;  // block → lanes that survive
+using Lanes = std::map<std::int64_t, std::uint64_t>;  // block → lanes that survive, or code → how often
 
 namespace {
 
@@ -81,38 +82,31 @@ bool scan_is_right(int n_bytes, int n_blocks, int n_queries, bool heavy = false)
     return found == expected;
 }
 
-bool bucket_is_right(int n_bytes) {
-    const auto blocks = noise(64 * static_cast<std::size_t>(n_bytes) * 20), tables = noise(32 * 128, 30);
-    const auto which = noise(n_bytes, 128);
-    const std::uint8_t start = 20, limit = static_cast<std::uint8_t>(std::min(250, 40 + 25 * n_bytes));
-    const std::int64_t first = static_cast<std::int64_t>(random_bits() % 100), last = first + 1 + static_cast<std::int64_t>(random_bits() % 1100);
-    std::vector<Lanes> found(1), expected(1);
-    const Lines soon{blocks.data(), blocks.data() + 64 * (random_bits() % 20)};
-    scan_bucket({blocks.data(), first, last, soon}, {tables.data(), which.data(), n_bytes, &start, &limit}, collect, &found);
-    for (auto code = first; code < last; ++code) {
-        int low = start, high = 0;
-        for (int j = 0; j < n_bytes; ++j) {
-            const auto byte = blocks[64 * (code / 64 * n_bytes + j) + code % 64];
-            low += tables[32 * which[j] + (byte & 15)];
-            high += tables[32 * which[j] + 16 + (byte >> 4)];
-        }
-        if (std::min(std::min(low, 255) + std::min(high, 255), 255) <= limit)
-            expected[0][code / 64] |= std::uint64_t{1} << code % 64;
-    }
-    return found == expected;
+void collect_groups(void* context, const std::uint8_t*, std::int64_t group, std::uint64_t lanes) {
+    for (auto& found = *static_cast<Lanes*>(context); lanes; lanes &= lanes - 1) ++found[16 * group + std::countr_zero(lanes)];
 }
 
-bool match_is_right(int n_bytes) {
-    const auto block = noise(64 * static_cast<std::size_t>(n_bytes), 2);
-    std::vector<std::uint8_t> wanted;
-    for (int j = 0; j < n_bytes; ++j) wanted.push_back(block[64 * j + 17]);
-    std::uint64_t expected = 0;
-    for (int lane = 0; lane < 64; ++lane) {
-        bool same = true;
-        for (int j = 0; j < n_bytes; ++j) same &= block[64 * j + lane] == wanted[j];
-        expected |= static_cast<std::uint64_t>(same) << lane;
+// Which codes survive, each once; entries up to `most`.
+bool bucket_is_right(int n_bytes, unsigned most, std::int64_t length) {
+    const auto groups = noise(16 * static_cast<std::size_t>(n_bytes) * 80);
+    auto sheet = noise((n_bytes + 3) / 4 * 128, most);
+    for (int j = n_bytes; j < (n_bytes + 3) / 4 * 4; ++j)
+        for (int i = 0; i < 16; ++i) sheet[j / 4 * 128 + j % 4 * 16 + i] = sheet[j / 4 * 128 + j % 4 * 16 + i + 64] = 0;
+    const std::uint8_t start = 20, limit = static_cast<std::uint8_t>(std::min<unsigned>(254, 20 + most * n_bytes * 8 / 10));
+    const std::int64_t first = static_cast<std::int64_t>(random_bits() % 100), last = first + length;
+    Lanes found, expected;
+    const Lines soon(groups.data(), groups.data() + (random_bits() % 20) * n_bytes);
+    scan_bucket({groups.data(), first, last, soon}, {sheet.data(), n_bytes, &start, &limit}, collect_groups, &found);
+    for (auto code = first; code < last; ++code) {
+        int sum = start;
+        for (int j = 0; j < n_bytes; ++j) {
+            const auto byte = groups[16 * (code / 16 * n_bytes + j) + code % 16];
+            const auto* tables = sheet.data() + j / 4 * 128 + j % 4 * 16;
+            sum += tables[byte & 15] + tables[64 + (byte >> 4)];
+        }
+        if (sum <= limit) expected[code] = 1;
     }
-    return match(block.data(), wanted.data(), n_bytes) == expected;
+    return found == expected;
 }
 
 }  // namespace
@@ -125,8 +119,8 @@ int main() {
     for (int n_bytes = 1; n_bytes <= 128; ++n_bytes) {
         for (int n_queries : {1, 3}) check(scan_is_right(n_bytes, 7, n_queries), "scan", n_bytes);
         if (n_bytes > 4 && n_bytes <= 16) check(scan_is_right(n_bytes, 7, 3, true), "scan of light tables", n_bytes);
-        for (int round = 0; round < 4; ++round) check(bucket_is_right(n_bytes % 15), "scan_bucket", n_bytes % 15);
-        check(match_is_right(n_bytes % 9), "match", n_bytes % 9);
+        for (const std::int64_t length : {1, 15, 16, 17, 63, 64, 65, 200, 1100})
+            for (const unsigned most : {3u, 30u, 256u}) check(bucket_is_right(n_bytes % 18, most, length), "scan_bucket", n_bytes % 18);
     }
     std::printf(n_wrong ? "%d wrong\n" : "all right\n", n_wrong);
     return n_wrong != 0;
