@@ -55,6 +55,7 @@ inline void scan_bucket(const BucketRange& range, const BucketQuery& query, Grou
         if (lanes) survivors(context, p, group, lanes);
     };
     auto group = first;
+    look(group++, std::integral_constant<int, 1>());  // at the very first all are near, of as few as may be
     for (; group + 4 <= end; group += 4) look(group, std::integral_constant<int, 4>());
     for (; group < end; ++group) look(group, std::integral_constant<int, 1>());
     soon.ask_all();

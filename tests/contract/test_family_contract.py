@@ -318,7 +318,8 @@ def test_gradient_of_the_relaxed_gain_agrees_with_finite_differences(make):
     [(value, gradient)] = relaxed([x])
     dense = (X - X.mean(axis=0)) / np.ptp(X, axis=0)
     dense /= np.sqrt(np.mean(np.sum(dense**2, axis=1)))  # items of length one on average
-    t = np.tanh(dense[pairs.items] @ x[:-1] + x[-1])
+    distance = (dense[pairs.items] @ x[:-1] + x[-1]) / np.linalg.norm(x[:-1])
+    t = np.tanh(0.5 * np.sqrt(4) * distance)
     assert -value == pytest.approx(t @ pairs.laplacian(t) / (4 * pairs.scale), rel=1e-4)
     step = 1e-2  # in float32
     beside = [value for value, _ in relaxed([*(x + step * np.eye(5)), *(x - step * np.eye(5))])]
@@ -326,6 +327,9 @@ def test_gradient_of_the_relaxed_gain_agrees_with_finite_differences(make):
     assert (relaxed.n_evaluations, relaxed.n_rounds) == (11, 2)
     np.testing.assert_allclose(gradient, differences, atol=2e-4)
     assert np.abs(gradient).max() > 1e-2
+    [(longer, less)] = relaxed([7.0 * x])  # the hyperplane is the same
+    assert longer == pytest.approx(value, rel=1e-5)
+    np.testing.assert_allclose(7.0 * less, gradient, atol=1e-5)
 
 
 def test_features_in_bytes_are_the_same_matrix(monkeypatch):

@@ -1,8 +1,12 @@
 """Pricing of h(x) = [φ(x)·v + b > 0] over standardised features φ.
 
 The paper: h is relaxed to tanh (eq. 13) and the relaxed gain is climbed by L-BFGS from the best of random draws
-v ~ N(0, 1), b ~ U(-1, 1). Refined: also from the leading generalised eigenvector, and each result is polished on its
-true gain by minorise–maximise steps, whose inner problem is a ridge regression with one factorisation for all columns
+v ~ N(0, 1), b ~ U(-1, 1). The hyperplane does not depend on the length of v, but the tanh does: left free, v grows in
+the climb until the tanh is a sign, and the climb stalls beside the draw. So the tanh is of the distance from the
+hyperplane, as steep as half a draw is.
+
+Refined: also from the leading generalised eigenvector, and each result is polished on its true gain by
+minorise–maximise steps, whose inner problem is a ridge regression with one factorisation for all columns
 (design §3.6), and by the best threshold along its direction.
 """
 
@@ -19,12 +23,17 @@ from .minorize import climb
 from .passes import MOST_CUTS, Direction, Floats, Passes, Pull, Solver
 
 _WIDEST = 4096  # features, up to which their Gram matrix is worth its d² numbers
+_STEEPNESS = 0.5  # of the tanh, in lengths of a draw
+_SHORTEST = 1e-100  # length of v
 _REACH = 3.0  # deviations to both sides of the mean, within which a threshold is looked for
 
 
 @dataclass
 class RelaxedGain:
-    """¼·tᵀLt with t = tanh(Zv + b), as a fraction of Σ|s|, to be maximised; counts evaluations, and passes for them."""
+    """¼·tᵀLt as a fraction of Σ|s|, to be maximised, with t = tanh(c·(Zv + b)/|v|) and c = √d/2: v may be of any length.
+
+    Counts evaluations, and passes for them.
+    """
 
     passes: Passes
     n_evaluations: int = 0
@@ -34,8 +43,14 @@ class RelaxedGain:
         """Values and gradients at points (d + 1,), v with b behind; negated, for a descent."""
         self.count(len(points))
         unit = 4.0 * self.passes.scale
-        values, gradients = self.passes.relaxed(np.array(points))
-        return [(-value / unit, gradient) for value, gradient in zip(values, gradients * (-2.0 / unit), strict=True)]
+        at = np.array(points)
+        lengths = np.maximum(np.linalg.norm(at[:, :-1], axis=1, keepdims=True), _SHORTEST)
+        stretch = _STEEPNESS * np.sqrt(self.passes.n_features) / lengths
+        values, gradients = self.passes.relaxed(at * stretch)
+        gradients = gradients * stretch * (-2.0 / unit)
+        # the function is the same for any length of (v, b), so that nothing is gained along it
+        gradients[:, :-1] -= np.sum(gradients * at, axis=1, keepdims=True) * at[:, :-1] / lengths**2
+        return [(-value / unit, gradient) for value, gradient in zip(values, gradients, strict=True)]
 
     def count(self, n_evaluations: int = 1) -> None:
         self.n_evaluations += n_evaluations
@@ -86,8 +101,8 @@ class ProjectionPricing:
         return V[:, best].astype(np.float64), float(b[best])
 
     def _climb(self, relaxed: RelaxedGain, starts: list[Direction]) -> list[Direction]:
-        """L-BFGS on the relaxed gain (eq. 13), from all starts at once."""
-        ends = descend(relaxed, [np.append(*start) for start in starts], self.max_iter)
+        """L-BFGS on the relaxed gain (eq. 13), from all starts at once, with v of length one: as long as its first step."""
+        ends = descend(relaxed, [np.append(v, b) / (np.linalg.norm(v) or 1.0) for v, b in starts], self.max_iter)
         return [_rounded(x[:-1], float(x[-1])) for x in ends]
 
     def _leading(self, relaxed: RelaxedGain, rng: np.random.Generator) -> Direction:
