@@ -3,7 +3,7 @@
 The paper: h is relaxed to tanh (eq. 13) and the relaxed gain is climbed by L-BFGS from the best of random draws
 v ~ N(0, 1), b ~ U(-1, 1). The hyperplane does not depend on the length of v, but the tanh does: left free, v grows in
 the climb until the tanh is a sign, and the climb stalls beside the draw. So the tanh is of the distance from the
-hyperplane, as steep as half a draw is.
+hyperplane.
 
 Refined: also from the leading generalised eigenvector, and each result is polished on its true gain by
 minorise–maximise steps, whose inner problem is a ridge regression with one factorisation for all columns
@@ -23,14 +23,14 @@ from .minorize import climb
 from .passes import MOST_CUTS, Direction, Floats, Passes, Pull, Solver
 
 _WIDEST = 4096  # features, up to which their Gram matrix is worth its d² numbers
-_STEEPNESS = 0.5  # of the tanh, in lengths of a draw
+_STEEPNESS = 12.0  # of the tanh, over a distance as long as an item of mean length
 _SHORTEST = 1e-100  # length of v
 _REACH = 3.0  # deviations to both sides of the mean, within which a threshold is looked for
 
 
 @dataclass
 class RelaxedGain:
-    """¼·tᵀLt as a fraction of Σ|s|, to be maximised, with t = tanh(c·(Zv + b)/|v|) and c = √d/2: v may be of any length.
+    """¼·tᵀLt as a fraction of Σ|s|, to be maximised, with t = tanh(12·(Zv + b)/|v|): v may be of any length.
 
     Counts evaluations, and passes for them.
     """
@@ -45,7 +45,7 @@ class RelaxedGain:
         unit = 4.0 * self.passes.scale
         at = np.array(points)
         lengths = np.maximum(np.linalg.norm(at[:, :-1], axis=1, keepdims=True), _SHORTEST)
-        stretch = _STEEPNESS * np.sqrt(self.passes.n_features) / lengths
+        stretch = _STEEPNESS / lengths
         values, gradients = self.passes.relaxed(at * stretch)
         gradients = gradients * stretch * (-2.0 / unit)
         # the function is the same for any length of (v, b), so that nothing is gained along it
@@ -101,7 +101,7 @@ class ProjectionPricing:
         return V[:, best].astype(np.float64), float(b[best])
 
     def _climb(self, relaxed: RelaxedGain, starts: list[Direction]) -> list[Direction]:
-        """L-BFGS on the relaxed gain (eq. 13), from all starts at once, with v of length one: as long as its first step."""
+        """L-BFGS on the relaxed gain (eq. 13), from all starts at once, with v as long as the first step is: one."""
         ends = descend(relaxed, [np.append(v, b) / (np.linalg.norm(v) or 1.0) for v, b in starts], self.max_iter)
         return [_rounded(x[:-1], float(x[-1])) for x in ends]
 
