@@ -28,7 +28,7 @@ def price(Z: np.ndarray, triplets: np.ndarray, u: np.ndarray, rng: np.random.Gen
     """v with b behind, by L-BFGS on the relaxed gain from the best of 16 draws."""
     a, p, q = triplets.T
 
-    def negative(x: np.ndarray) -> tuple[float, np.ndarray]:
+    def relaxed(x: np.ndarray) -> tuple[float, np.ndarray]:
         t = np.tanh(Z @ x[:-1] + x[-1])
         far, near = t[a] - t[q], t[a] - t[p]
         g = np.bincount(a, 2 * u * (far - near), len(Z))
@@ -36,9 +36,17 @@ def price(Z: np.ndarray, triplets: np.ndarray, u: np.ndarray, rng: np.random.Gen
         g *= 1 - t * t
         return -float(u @ (far**2 - near**2)), -np.append(Z.T @ g, g.sum())
 
+    def of_distance(x: np.ndarray) -> tuple[float, np.ndarray]:
+        length = np.linalg.norm(x[:-1])
+        value, gradient = relaxed(12 * x / length)
+        gradient *= 12 / length
+        gradient[:-1] -= (gradient @ x) * x[:-1] / length**2
+        return value, gradient
+
     draws = [np.append(rng.standard_normal(Z.shape[1]), rng.uniform(-1, 1)) for _ in range(16)]
-    start = min(draws, key=lambda x: negative(x)[0])
-    return minimize(negative, start, jac=True, method="L-BFGS-B", options={"maxiter": max_iter}).x
+    start = min(draws, key=lambda x: relaxed(x)[0])
+    start /= np.linalg.norm(start[:-1])
+    return minimize(of_distance, start, jac=True, method="L-BFGS-B", options={"maxiter": max_iter}).x
 
 
 def master(A: np.ndarray, C: float, w0: np.ndarray, tol: float) -> np.ndarray:
