@@ -91,7 +91,8 @@ struct Lines {
 
     Lines() = default;
     // All that hold a byte of p … end − 1.
-    Lines(const std::uint8_t* p, const std::uint8_t* end_) : next(p - reinterpret_cast<std::uintptr_t>(p) % 64), end(end_) {}
+    Lines(const std::uint8_t* p, const std::uint8_t* end_)
+        : next(p < end_ ? p - reinterpret_cast<std::uintptr_t>(p) % 64 : end_), end(end_) {}
     bool left() const { return next < end; }
     void ask() {
         prefetch(next);
@@ -101,8 +102,8 @@ struct Lines {
         while (left()) ask();
     }
 };
-// The codes of a table lie in groups of 16, of which some bytes are stored; byte j of lane i is at 16·j + i. Fewer than
-// 64 would fill a register of one byte each; but most keys have few codes, and each line of a group takes time to come.
+// The codes of a table lie in groups of 16, of which some bytes are stored; byte j of lane i is at 16·j + i. They are not
+// 64, as in blocks: most keys have few codes, and each line of a group takes time to come.
 inline constexpr std::int64_t group_lanes = 16;
 // The codes of one key: places first … last − 1.
 struct BucketRange {

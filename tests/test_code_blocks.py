@@ -17,6 +17,7 @@ if native is not None:
 needs_native = pytest.mark.skipif(native is None, reason="needs the native extension")
 WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 11, 16, 17, 20, 24, 33, 64, 128]
 PLENTY = 1e12
+TAMPERS = ["shorter", "some", "all", "most", "zeros", "mixed", "back"]
 
 
 @pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.native) for name in ISAS])
@@ -361,7 +362,7 @@ def test_tables_that_were_tampered_with_are_refused_or_do_no_harm(data):
     assert blocks.prepare(weights, None, None, PLENTY, True, 1, data.draw(st.sampled_from([[], [17, 20, 9], [18]])))
     arrays = {name: array.copy() for name, array in blocks.prepared().items()}
     name = data.draw(st.sampled_from(sorted(arrays)))
-    arrays[name] = tampered(arrays[name], data.draw(st.sampled_from(["shorter", "some", "all", "most", "back"])), rng)
+    arrays[name] = tampered(arrays[name], data.draw(st.sampled_from(TAMPERS)), rng)
     if data.draw(st.integers(0, 9)) == 0:
         del arrays[name]
     second = native.CodeBlocks(8)
@@ -378,13 +379,15 @@ def test_tables_that_were_tampered_with_are_refused_or_do_no_harm(data):
 
 
 def tampered(array, how, rng):
-    """A part of an array, or the array with other bytes in some or all places, the largest, or from back to front."""
+    """A part of an array, or the array with other bytes in some places or all, or in another order."""
     if how == "shorter":
         return array[: rng.integers(0, max(1, len(array)))].copy()
+    if how in ("mixed", "back"):
+        return rng.permutation(array) if how == "mixed" else np.sort(array)[::-1].copy()
     raw = array.view(np.uint8)
     some = rng.integers(0, len(raw), 5) if how == "some" and len(raw) else slice(None)
-    raw[some] = rng.integers(0, 256, raw[some].shape) if how in ("some", "all") else 255
-    return array if how != "back" else np.sort(array)[::-1].copy()
+    raw[some] = rng.integers(0, 256, raw[some].shape) if how in ("some", "all") else {"most": 255, "zeros": 0}[how]
+    return array
 
 
 @pytest.mark.parametrize("kernels", BOTH)

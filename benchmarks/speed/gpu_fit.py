@@ -74,7 +74,7 @@ def obvious_pricing(X: torch.Tensor, n_columns: int) -> float:
 
         def closure() -> torch.Tensor:
             steps.zero_grad()
-            t = torch.tanh(Z @ v + b)
+            t = torch.tanh(12 * (Z @ v + b) / v.norm())
             loss = -(s * (t[first] - t[second]).square()).sum() / 4
             loss.backward()
             return loss

@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "../kernel_table.hpp"
 #include "bytes64.hpp"

@@ -1,4 +1,4 @@
-// The same byte of 64 codes, in whatever registers the instruction set has.
+// The same byte of 64 codes, or four bytes of 16, in whatever registers the instruction set has.
 #pragma once
 #include <algorithm>
 #include <cstdint>

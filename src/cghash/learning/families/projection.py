@@ -3,7 +3,7 @@
 The paper: h is relaxed to tanh (eq. 13) and the relaxed gain is climbed by L-BFGS from the best of random draws
 v ~ N(0, 1), b ~ U(-1, 1). The hyperplane does not depend on the length of v, but the tanh does: left free, v grows in
 the climb until the tanh is a sign, and the climb stalls beside the draw. So the tanh is of the distance from the
-hyperplane.
+hyperplane there; draws are compared as they are.
 
 Refined: also from the leading generalised eigenvector, and each result is polished on its true gain by
 minorise–maximise steps, whose inner problem is a ridge regression with one factorisation for all columns
