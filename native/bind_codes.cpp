@@ -93,7 +93,7 @@ nb::dict prepared(const CodeIndex& self) {
     nb::dict arrays;
     const auto* tables = self.tables();
     if (!tables) return arrays;
-    arrays["size"] = give(std::vector<std::int64_t>{tables->n_codes, tables->n_distinct});
+    arrays["size"] = give(std::vector<std::int64_t>{tables->n_codes, tables->n_distinct, tables->tables.front().counted});
     arrays["bits"] = give(std::vector<std::uint16_t>(tables->bits.from()));
     arrays["rows"] = lent(tables->rows);
     if (!self.changed().empty()) arrays["changed"] = give(std::vector<std::int64_t>(self.changed()));
@@ -103,7 +103,8 @@ nb::dict prepared(const CodeIndex& self) {
         const auto& table = tables->tables[t];
         const auto number = std::to_string(t);
         arrays[nb::str(("key" + number).c_str())] = give(std::vector<std::uint8_t>(table.key));
-        arrays[nb::str(("starts" + number).c_str())] = lent(table.starts);
+        arrays[nb::str(("words" + number).c_str())] = lent(table.keys.words);
+        arrays[nb::str(("starts" + number).c_str())] = lent(table.keys.starts);
         arrays[nb::str(("groups" + number).c_str())] = lent(table.groups);
     }
     return arrays;
@@ -112,7 +113,7 @@ nb::dict prepared(const CodeIndex& self) {
 std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays, int n_bytes) {
     auto tables = std::make_unique<PruneTables>();
     const auto size = nb::cast<Ints>(arrays["size"]);
-    if (size.size() != 2) throw std::invalid_argument("size must be two numbers");
+    if (size.size() != 3) throw std::invalid_argument("size must be three numbers");
     tables->n_codes = size.data()[0];
     tables->n_distinct = size.data()[1];
     const auto bits = nb::cast<In<std::uint16_t, 1>>(arrays["bits"]);
@@ -125,12 +126,13 @@ std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays, int n_bytes) {
         PruneTable table;
         const auto key = nb::cast<In<std::uint8_t, 1>>(arrays[("key" + number).c_str()]);
         table.key.assign(key.data(), key.data() + key.size());
-        table.starts = shared<std::uint32_t>(arrays[("starts" + number).c_str()]);
+        table.keys.words = shared<std::uint32_t>(arrays[("words" + number).c_str()]);
+        table.keys.starts = shared<std::uint32_t>(arrays[("starts" + number).c_str()]);
         table.groups = shared<std::uint8_t>(arrays[("groups" + number).c_str()]);
         if (table.key.empty() || table.key.size() > 3) throw std::invalid_argument("a key must have one to three bytes");
-        // starts are one more than keys; whether these are a power of two is checked with the rest
-        table.key_bits = std::min(static_cast<int>(std::bit_width(table.starts.size())) - 1,
-                                  8 * static_cast<int>(table.key.size()));
+        // whether keys are a power of two is checked with the rest
+        table.key_bits = std::min(static_cast<int>(std::bit_width(table.keys.n_keys())) - 1, 8 * static_cast<int>(table.key.size()));
+        table.counted = size.data()[2] != 0;
         table.n_distinct = tables->n_distinct;
         table.set_rest(n_bytes);
         tables->tables.push_back(std::move(table));

@@ -12,24 +12,30 @@ namespace cghash {
 class KeyCursor {
    public:
     struct Step {
-        PruneTable::Bucket bucket;
+        Bucket bucket;
         float cost;
     };
 
     KeyCursor(const OrderedTables& on, std::size_t number, const std::uint8_t* query)
         : table_(&on.tables.tables[number]), order_(&on.orders[number]), costs_(&on.costs), key_(table_->key_of(query)) {
+        for (std::int64_t step = 0; step < 2 * window; ++step) ask_for_word(step);
+    }
+    // To be called once, when the words that were asked for may have come.
+    void ask_for_starts() const {
         for (std::int64_t step = 0; step < window; ++step) ask_for_start(step);
     }
 
     std::int64_t at() const { return at_; }
+    std::int64_t n_steps() const { return order_->size(); }
     bool has_more() const { return at_ < order_->size(); }
     bool has_shown_all() const { return !has_more() && order_->whole; }
     // Steps after the last are as far as the last.
     std::int64_t weight(std::int64_t step) const { return order_->weights[std::min(step, order_->size() - 1)]; }
-    std::uint32_t mask() const { return order_->masks[at_]; }
-    std::uint32_t key() const { return key_ ^ mask(); }
+    std::uint32_t mask(std::int64_t step) const { return order_->masks[step]; }
+    std::uint32_t key() const { return key_ ^ mask(at_); }
     const Step& step(std::int64_t number) {
         for (; read_ <= number; ++read_) {
+            ask_for_word(read_ + 2 * window);
             ask_for_start(read_ + window);
             const auto bucket = table_->bucket(key_ ^ order_->masks[read_]);
             steps_[read_ % kept] = {bucket, static_cast<float>(costs_->of(bucket))};
@@ -54,20 +60,22 @@ class KeyCursor {
         // the first keys hold the most codes and are weighed one by one; later ones are much alike
         constexpr std::int64_t few = 32;
         const auto n = order_->size(), before = weight(at_);
+        const auto last = std::min(n, at_ + window + 1);
         planned_ = at_;
-        slope_ = -1;
-        double cost = 0;
+        double cost = 0, best_gain = -1, best_cost = 1;
         for (auto number = at_; number < n; ++number) {
+            if (number >= last && (best_gain > 0 || number - at_ > 4 * window)) break;  // the latter: weights of 0
             cost += step(number).cost;
-            const bool last = number + 1 == n;
-            const double gain = last && order_->whole ? most : static_cast<double>(weight(number + 1) - before);
-            const double slope = std::min(gain, most) / cost;
-            if (slope > slope_ || at_ >= few) {
-                slope_ = slope;
+            const bool whole = number + 1 == n && order_->whole;
+            const double gain = whole ? most : std::min(most, static_cast<double>(weight(number + 1) - before));
+            if (gain * best_cost > best_gain * cost || at_ >= few) {
+                best_gain = gain;
+                best_cost = cost;
                 planned_ = number + 1;
             }
-            if (number - at_ >= (slope_ > 0 ? window : 4 * window)) break;  // the latter: weights of 0
+            if (gain >= most) break;  // more steps cost more for no more
         }
+        slope_ = best_gain / best_cost;
     }
     bool is_planned() const { return at_ < planned_; }
     double slope() const { return slope_; }
@@ -85,9 +93,12 @@ class KeyCursor {
     static constexpr std::int64_t window = 16;  // keys that are planned at once
     static constexpr std::int64_t kept = 128;   // steps that were read, at least as many as a plan looks at
 
-    // Have it ready where the codes of a key begin.
+    // Have it ready whether a key has codes, and where they begin.
+    void ask_for_word(std::int64_t step) const {
+        if (step < order_->size()) table_->keys.ask_for_word(key_ ^ order_->masks[step]);
+    }
     void ask_for_start(std::int64_t step) const {
-        if (step < order_->size()) prefetch(&table_->starts[key_ ^ order_->masks[step]]);
+        if (step < order_->size()) table_->keys.ask_for_start(key_ ^ order_->masks[step]);
     }
 
     const PruneTable* table_;

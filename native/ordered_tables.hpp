@@ -29,7 +29,7 @@ struct PruneCosts {
     double step, bucket, group, found;  // of pruning: a key, one with codes, 16 codes, a code that is near enough
     double scan_read, scan_compute;     // of scanning a block: once for all queries, and for each
 
-    double of(PruneTable::Bucket codes) const {
+    double of(Bucket codes) const {
         return step + (codes.empty() ? 0 : bucket + group * static_cast<double>(codes.n_groups()));
     }
 };

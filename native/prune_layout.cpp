@@ -1,6 +1,7 @@
 #include "prune_layout.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -45,36 +46,93 @@ std::vector<std::vector<int>> candidates(int n_bytes, std::int64_t n, const Tabl
     return found;
 }
 
-// Bits by how much distance they tell, the most first: the deviation of what they add to it.
-std::vector<std::uint16_t> by_strength(std::span<const std::uint8_t> codes, const Lookups& lookups) {
-    const int n_bytes = lookups.n_bytes;
-    const auto n = codes.size() / n_bytes, step = std::max<std::size_t>(1, n / 4096);
-    std::vector<std::int64_t> ones(8 * n_bytes);
-    std::int64_t looked = 0;
-    for (std::size_t i = 0; i < n; i += step, ++looked)
-        for (int bit = 0; bit < 8 * n_bytes; ++bit) ones[bit] += codes[i * n_bytes + bit / 8] >> (bit % 8) & 1;
-    std::vector<double> strength(8 * n_bytes);
-    for (int bit = 0; bit < 8 * n_bytes; ++bit)
-        strength[bit] = static_cast<double>(lookups.bit_weight(bit)) *
-                        std::sqrt(static_cast<double>(ones[bit]) * static_cast<double>(looked - ones[bit]));
-    std::vector<std::uint16_t> order(8 * n_bytes);
-    std::iota(order.begin(), order.end(), std::uint16_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return strength[a] > strength[b]; });
-    return order;
+// How much distance bits tell, by some of the codes: products of what they add to it, less those of the means.
+class Strengths {
+   public:
+    Strengths(std::span<const std::uint8_t> codes, const Lookups& lookups) : n_bits_(8 * lookups.n_bytes), weights_(n_bits_) {
+        const std::size_t width = lookups.n_bytes, n = codes.size() / width, step = std::max<std::size_t>(1, n / 4096);
+        n_looked_ = (n + step - 1) / step;
+        n_words_ = (n_looked_ + 63) / 64;
+        columns_.resize(n_bits_ * n_words_);
+        for (std::size_t i = 0; i < n_looked_; ++i)
+            for (std::size_t bit = 0; bit < n_bits_; ++bit)
+                columns_[bit * n_words_ + i / 64] |= std::uint64_t{codes[i * step * width + bit / 8] >> bit % 8 & 1u} << i % 64;
+        for (std::size_t bit = 0; bit < n_bits_; ++bit) weights_[bit] = static_cast<double>(lookups.bit_weight(static_cast<int>(bit)));
+        for (std::size_t bit = 0; bit < n_bits_; ++bit) ones_.push_back(both(bit, bit));
+    }
+
+    std::size_t n_bits() const { return n_bits_; }
+    double product(std::size_t a, std::size_t b) const {
+        const double n = static_cast<double>(n_looked_);
+        return weights_[a] * weights_[b] * (both(a, b) / n - ones_[a] / n * (ones_[b] / n));
+    }
+
+   private:
+    // How many codes have both bits.
+    double both(std::size_t a, std::size_t b) const {
+        std::int64_t count = 0;
+        for (std::size_t w = 0; w < n_words_; ++w) count += std::popcount(columns_[a * n_words_ + w] & columns_[b * n_words_ + w]);
+        return static_cast<double>(count);
+    }
+
+    std::size_t n_bits_, n_looked_, n_words_;
+    std::vector<std::uint64_t> columns_;  // (bits, words) of the codes that are looked at
+    std::vector<double> weights_, ones_;
+};
+
+// The strongest bits that are free, each by what those before it do not tell: a Cholesky factorisation of the products
+// with pivots.
+std::vector<std::uint16_t> strongest(const Strengths& strengths, std::vector<bool>& used, int count) {
+    const auto n = strengths.n_bits();
+    std::vector<double> left(n);
+    for (std::size_t bit = 0; bit < n; ++bit) left[bit] = used[bit] ? -1 : strengths.product(bit, bit);
+    std::vector<std::vector<double>> columns;
+    std::vector<std::uint16_t> found;
+    while (std::ssize(found) < count) {
+        const auto best = static_cast<std::size_t>(std::max_element(left.begin(), left.end()) - left.begin());
+        const double root = std::sqrt(std::max(left[best], 0.0));
+        found.push_back(static_cast<std::uint16_t>(best));
+        used[best] = true;
+        left[best] = -1;
+        if (root <= 1e-6 * std::sqrt(strengths.product(best, best))) continue;
+        std::vector<double> column(n);
+        for (std::size_t bit = 0; bit < n; ++bit) {
+            if (used[bit]) continue;
+            double rest = strengths.product(bit, best);
+            for (const auto& before : columns) rest -= before[bit] * before[best];
+            column[bit] = rest / root;
+            left[bit] = std::max(left[bit] - column[bit] * column[bit], 0.0);
+        }
+        columns.push_back(std::move(column));
+    }
+    return found;
 }
 
-// The strongest bits for the first key, the next ones for the second, …; the rest wherever there is room.
-BitOrder dealt(const std::vector<std::uint16_t>& strongest, const std::vector<int>& key_bits) {
+// The strongest bits for the first key, the next ones for the second, …; the rest wherever there is room. In a key the
+// highest are the strongest.
+BitOrder dealt(const Strengths& strengths, const std::vector<int>& key_bits) {
     constexpr std::uint16_t none = UINT16_MAX;
-    std::vector<std::uint16_t> from(strongest.size(), none);
-    std::size_t next = 0, first = 0;
+    std::vector<std::uint16_t> from(strengths.n_bits(), none);
+    std::vector<bool> used(strengths.n_bits());
+    int first = 0;
     for (const int bits : key_bits) {
-        for (int i = 0; i < bits; ++i) from[8 * first + i] = strongest[next++];
-        first += (bits + 7) / 8;
+        const auto found = strongest(strengths, used, bits);
+        for (int i = 0; i < bits; ++i) from[first + i / 8 * 8 + std::min(8, bits - i / 8 * 8) - 1 - i % 8] = found[i];
+        first += (bits + 7) / 8 * 8;
     }
+    std::vector<std::uint16_t> others;
+    for (std::size_t bit = 0; bit < strengths.n_bits(); ++bit)
+        if (!used[bit]) others.push_back(static_cast<std::uint16_t>(bit));
+    std::stable_sort(others.begin(), others.end(), [&](auto a, auto b) { return strengths.product(a, a) > strengths.product(b, b); });
+    auto next = others.begin();
     for (auto& bit : from)
-        if (bit == none) bit = strongest[next++];
+        if (bit == none) bit = *next++;
     return BitOrder(std::move(from));
+}
+
+double count_distinct(std::vector<std::uint32_t> values) {
+    std::sort(values.begin(), values.end());
+    return static_cast<double>(std::unique(values.begin(), values.end()) - values.begin());
 }
 
 // A layout under which samples are looked for among some of the codes.
@@ -95,6 +153,18 @@ struct Trial {
         }
     }
 
+    // About how many keys have codes: as many more as codes are more, by what the second half of the samples adds.
+    double n_used(const PruneTable& table) const {
+        std::vector<std::uint32_t> all, half;
+        for (std::size_t i = 0; i < some.size(); i += lookups.n_bytes) {
+            all.push_back(table.key_of(some.data() + i));
+            if (all.size() % 2) half.push_back(all.back());
+        }
+        const double grows = std::clamp(std::log2(count_distinct(all) / count_distinct(half)), 0.0, 1.0);
+        const double found = count_distinct(all) * std::pow(static_cast<double>(n) / static_cast<double>(all.size()), grows);
+        return std::min(found, most_used(table.n_keys(), n));
+    }
+
     double scan() const { return static_cast<double>(n) / 64 * (costs.scan_read + costs.scan_compute); }
 
     // What it takes to look at all keys within so much of a query's.
@@ -112,20 +182,17 @@ struct Trial {
 };
 
 // What the samples cost, none more than to scan. Tables go as far as their weights say.
-double cost_of(const Layout& layout, std::span<const std::uint8_t> codes, const Lookups& lookups,
-               std::span<const Sample> samples) {
-    const Trial trial(layout, codes, lookups);
-    const auto tables = keyed_tables(layout, lookups.n_bytes);
+double cost_of(const Trial& trial, const std::vector<PruneTable>& tables, const BitOrder& bits, std::span<const Sample> samples) {
     const auto weight = [&](const PruneTable& t) { return static_cast<double>(t.key_weight(t.n_keys() - 1, trial.lookups)); };
     double all_keys = 0;
     for (const auto& table : tables) all_keys += weight(table);
     std::vector<double> spent(samples.size());
-    std::vector<std::uint8_t> query(lookups.n_bytes);
+    std::vector<std::uint8_t> query(trial.lookups.n_bytes);
     for (const auto& table : tables) {
         const MaskOrder order(table, trial.lookups, std::min(ordered, worth_ordering(table.n_keys(), trial.n)));
         const double part = weight(table) / std::max(all_keys, 1.0);
         for (std::size_t s = 0; s < samples.size(); ++s) {
-            layout.bits.apply(samples[s].code.data(), query.data());
+            bits.apply(samples[s].code.data(), query.data());
             const auto reach = static_cast<std::int64_t>(part * static_cast<double>(samples[s].distance));
             spent[s] += trial.cost(table, order, query.data(), reach);
         }
@@ -145,21 +212,26 @@ void shorten(std::vector<int>& key_bits) {
 
 Layout lay_out(std::span<const std::uint8_t> codes, const Lookups& lookups, std::span<const Sample> samples,
                const Memory& memory, const TableOptions& options) {
-    std::vector<std::vector<int>> worth_a_look;
-    for (auto keys : candidates(lookups.n_bytes, static_cast<std::int64_t>(codes.size() / lookups.n_bytes), options)) {
-        while (!keys.empty() && memory(keys) > options.most_bytes) shorten(keys);
-        if (!keys.empty() && std::find(worth_a_look.begin(), worth_a_look.end(), keys) == worth_a_look.end())
-            worth_a_look.push_back(std::move(keys));
-    }
-    const auto strongest = by_strength(codes, lookups);
+    const Strengths strengths(codes, lookups);
+    std::vector<std::vector<int>> seen;
     Layout best;
     double least = std::numeric_limits<double>::infinity();
-    for (auto& keys : worth_a_look) {
-        Layout layout{keys, dealt(strongest, keys)};
-        const double cost = worth_a_look.size() > 1 ? cost_of(layout, codes, lookups, samples) : 0;
-        if (cost >= least) continue;
-        least = cost;
-        best = std::move(layout);
+    for (auto keys : candidates(lookups.n_bytes, static_cast<std::int64_t>(codes.size() / lookups.n_bytes), options)) {
+        for (; !keys.empty(); shorten(keys)) {
+            if (std::find(seen.begin(), seen.end(), keys) != seen.end()) break;
+            seen.push_back(keys);
+            Layout layout{keys, dealt(strengths, keys)};
+            const Trial trial(layout, codes, lookups);
+            const auto tables = keyed_tables(keys, lookups.n_bytes);
+            std::vector<double> n_used;
+            for (const auto& table : tables) n_used.push_back(trial.n_used(table));
+            if (memory(keys, n_used) > options.most_bytes) continue;
+            if (const double cost = cost_of(trial, tables, layout.bits, samples); cost < least) {
+                least = cost;
+                best = std::move(layout);
+            }
+            break;
+        }
     }
     return best;
 }

@@ -36,6 +36,7 @@ class Run {
             mine_.push_back(t);
             cursors_.emplace_back(on, t, query_);
         }
+        for (const auto& cursor : cursors_) cursor.ask_for_starts();
         std::memset(nibbles_, 0, lookups_.bucket_size());
         follow();
     }
@@ -43,6 +44,9 @@ class Run {
     // Go through all tables; false when that ended without proof. Past `alone`, another thread helps.
     bool search(double budget, double alone, double& spent) {
         nearest_.tighten();
+        for (const auto t : mine_)
+            for (std::int64_t step = 0; step < ahead; ++step) cursors_[t].lines(step).ask_all();
+        if (!eager_ && ask_.k <= few) probe();
         const auto end = visit_all(std::min(budget, alone), spent);
         if (end == End::spent && spent <= budget) return search_together(budget, spent);
         return end == End::proven && resolve(shortlist_.entries());
@@ -96,6 +100,30 @@ class Run {
     }
 
     static constexpr std::int64_t ahead = 2;  // keys whose codes are on their way
+    static constexpr std::int64_t few = 32;   // nearest, that a probe may find
+
+    // How far the k-th nearest is at most, by the codes beside which the query would lie in the first table: while no
+    // limit is known, every code is near enough for a closer look.
+    void probe() {
+        const auto& table = on_.tables.tables.front();
+        auto& cursor = cursors_.front();
+        std::int64_t step = 0;
+        while (step < few / 2 && step + 1 < cursor.n_steps() && cursor.step(step).bucket.empty()) ++step;
+        const auto bucket = cursor.step(step).bucket;
+        if (bucket.empty()) return;
+        const auto key_weight = table.stored_apart(cursor.mask(step), cursor.weight(step), lookups_);
+        const auto group = table.find_group(bucket, query_);
+        const auto first = std::max<std::int64_t>((group - 1) * group_lanes, bucket.first);
+        const auto last = std::min<std::int64_t>((group + 2) * group_lanes, bucket.last);
+        Shortlist near(ask_.k);
+        for (auto place = first; place < last; ++place) {
+            const auto* code_bytes = table.at(place);
+            const auto distance = distance_of(table, key_weight, code_bytes);
+            if (distance < near.limit()) near.add({distance, 0, 0, 0, table.n_rows(code_bytes)});
+        }
+        told_ = near.limit();
+        follow();
+    }
 
     // Where no keys are left, the other thread goes on with its own.
     void visit_half(double budget, double& spent) {
@@ -105,8 +133,6 @@ class Run {
     }
 
     End visit_all(double budget, double& spent) {
-        for (const auto t : mine_)
-            for (std::int64_t step = 0; step < ahead; ++step) cursors_[t].lines(step).ask_all();
         for (const auto t : mine_) cursors_[t].plan(wanted());
         for (;;) {
             table_ = mine_.front();
@@ -150,10 +176,10 @@ class Run {
         spent += cost;
         if (bucket.empty()) return Lines(soon).ask_all();
         key_ = cursor.key();
-        key_weight_ = table.stored_apart(cursor.mask(), cursor.weight(cursor.at()), lookups_);
+        key_weight_ = table.stored_apart(cursor.mask(cursor.at()), cursor.weight(cursor.at()), lookups_);
         set_start();
         set_sheet();
-        const BucketQuery query{sheets_[table_], table.width(), &start_, &limit_};
+        const BucketQuery query{sheets_[table_], table.width(), table.n_stored(), &start_, &limit_};
         lookups_.kernels.scan_bucket({table.groups.values.data(), bucket.first, bucket.last, soon}, query, survivors, this);
         spent += on_.costs.found * static_cast<double>(n_found_);
         n_found_ = 0;
@@ -170,9 +196,7 @@ class Run {
 
     void look(const std::uint8_t* code_bytes, std::int64_t place) {
         const auto& table = on_.tables.tables[table_];
-        auto distance = key_weight_;
-        for (int j = 0; j < table.width(); ++j)
-            distance += lookups_.byte_weight(table.rest[j], query_[table.rest[j]] ^ code_bytes[group_lanes * j]);
+        const auto distance = distance_of(table, key_weight_, code_bytes);
         if (distance > limit()) return;
         std::uint8_t code[128];
         table.read(key_, place, code);
@@ -181,8 +205,16 @@ class Run {
         ++n_found_;
         if (table_ && !eager_) on_.tables.ask_for_place(code);
         if (eager_ ? take(rows_of(code, place), distance)
-                   : shortlist_.add({distance, key_, static_cast<std::uint32_t>(place), table_}))
+                   : shortlist_.add({distance, key_, static_cast<std::uint32_t>(place), table_, table.n_rows(code_bytes)}))
             follow();
+    }
+
+    // Of a code whose key adds so much.
+    std::int64_t distance_of(const PruneTable& table, std::int64_t key_weight, const std::uint8_t* code_bytes) const {
+        auto distance = key_weight;
+        for (int j = 0; j < table.width(); ++j)
+            distance += lookups_.byte_weight(table.rest[j], query_[table.rest[j]] ^ code_bytes[group_lanes * j]);
+        return distance;
     }
 
     std::span<const std::uint32_t> rows_of(const std::uint8_t* code, std::int64_t place) const {

@@ -118,21 +118,51 @@ Distinct distinct_of(const Made<std::uint8_t>& codes, int n_bytes, const PruneTa
 
 struct Counts {
     std::int64_t n_codes, n_distinct, n_rows;  // here, that differ, and that were allowed
+    // Whether it pays to tell how many rows a code has: then few codes are the k nearest.
+    bool are_told() const { return n_distinct < n_rows - n_rows / 4; }
 };
 
 // Bytes of tables, and of what a search adds to them: weights and masks of the keys in order.
-double memory_of(const std::vector<int>& key_bits, int n_bytes, const Counts& counts) {
-    auto bytes = BitOrder::memory(n_bytes) + 4 * counts.n_rows;
-    if (counts.n_distinct < counts.n_rows) bytes += 4 * (counts.n_rows / 32 + 1) + 4 * (counts.n_distinct / 16 + 1);
-    for (const int bits : key_bits) {
-        const std::int64_t n_keys = std::int64_t{1} << bits;
+double memory_of(const std::vector<int>& key_bits, int n_bytes, const Counts& counts, const std::vector<double>& n_used) {
+    auto bytes = static_cast<double>(BitOrder::memory(n_bytes) + 4 * counts.n_rows);
+    if (counts.n_distinct < counts.n_rows)
+        bytes += static_cast<double>(4 * (counts.n_rows / 32 + 1) + 4 * (counts.n_distinct / 16 + 1));
+    for (std::size_t t = 0; t < key_bits.size(); ++t) {
+        const std::int64_t n_keys = std::int64_t{1} << key_bits[t];
         PruneTable table;
         table.n_distinct = counts.n_distinct;
-        table.rest.resize(n_bytes - bits / 8);
-        bytes += table.n_groups() * table.group_size() + 4 * (n_keys + 1) +
-                 12 * worth_ordering(n_keys, counts.n_codes);
+        table.rest.resize(n_bytes - key_bits[t] / 8);
+        table.counted = counts.are_told();
+        bytes += static_cast<double>(table.n_groups() * table.group_size() + 12 * worth_ordering(n_keys, counts.n_codes));
+        bytes += KeyDirectory::memory(static_cast<double>(n_keys), n_used[t] + 1);
     }
-    return static_cast<double>(bytes);
+    return bytes;
+}
+
+// How many keys of a table have codes.
+double count_used(const PruneTable& table, const Distinct& distinct, int n_bytes) {
+    std::vector<bool> used(table.n_keys());
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i < distinct.n(); ++i) {
+        const auto key = table.key_of(distinct.codes.data() + i * n_bytes);
+        if (used[key]) continue;
+        used[key] = true;
+        ++count;
+    }
+    return static_cast<double>(count);
+}
+
+// Make keys shorter until the tables take no more than they may: how many of them have codes was not known before.
+void fit_keys(std::vector<int>& key_bits, const Distinct& distinct, int n_bytes, const Counts& counts, double most_bytes) {
+    for (; !key_bits.empty(); shorten(key_bits)) {
+        const auto tables = keyed_tables(key_bits, n_bytes);
+        std::vector<double> n_used(tables.size());
+        for (std::size_t t = 0; t < tables.size(); ++t)
+            n_used[t] = static_cast<double>(std::min<std::int64_t>(tables[t].n_keys(), counts.n_distinct));
+        for (std::size_t t = 0; t < tables.size() && memory_of(key_bits, n_bytes, counts, n_used) > most_bytes; ++t)
+            n_used[t] = count_used(tables[t], distinct, n_bytes);
+        if (memory_of(key_bits, n_bytes, counts, n_used) <= most_bytes) return;
+    }
 }
 
 // About how many of the codes differ: of those whose hash ends in some zeros, exactly.
@@ -163,9 +193,8 @@ void permute(Made<std::uint8_t>& codes, const BitOrder& bits, int n_bytes, int n
 void fill_groups(PruneTable& table, const Distinct& distinct, int n_bytes, const std::vector<std::uint32_t>* order) {
     constexpr std::size_t ahead = 16;
     const auto n = distinct.n();
-    const auto code = [&](std::size_t place) {
-        return distinct.codes.data() + (order ? (*order)[place] : place) * n_bytes;
-    };
+    const auto number = [&](std::size_t place) { return order ? (*order)[place] : place; };
+    const auto code = [&](std::size_t place) { return distinct.codes.data() + number(place) * n_bytes; };
     table.n_distinct = static_cast<std::int64_t>(n);
     Made<std::uint8_t> groups(static_cast<std::size_t>(table.n_groups() * table.group_size()));
     for (std::size_t place = 0; place < n; ++place) {
@@ -173,6 +202,7 @@ void fill_groups(PruneTable& table, const Distinct& distinct, int n_bytes, const
         const std::uint8_t* from = code(place);
         std::uint8_t* to = groups.data() + place / group_lanes * table.group_size() + place % group_lanes;
         for (int j = 0; j < table.width(); ++j) to[group_lanes * j] = from[table.rest[j]];
+        if (table.counted) to[group_lanes * table.width()] = static_cast<std::uint8_t>(std::min(distinct.counts[number(place)], 255u));
     }
     table.groups = std::move(groups);
 }
@@ -182,7 +212,7 @@ void fill(PruneTable& table, const Distinct& distinct, int n_bytes) {
     const auto key_of = [&](std::size_t i) { return table.key_of(distinct.codes.data() + i * n_bytes); };
     const auto order = by_key(distinct.n(), table.n_keys(), key_of, starts);
     fill_groups(table, distinct, n_bytes, &order);
-    table.starts = std::move(starts);
+    table.keys = KeyDirectory(starts);
 }
 
 // Which rows are of which place.
@@ -200,10 +230,10 @@ void mark_rows(PruneTables& tables, const Distinct& distinct) {
 
 }  // namespace
 
-std::vector<PruneTable> keyed_tables(const Layout& layout, int n_bytes) {
+std::vector<PruneTable> keyed_tables(const std::vector<int>& key_bits, int n_bytes) {
     std::vector<PruneTable> tables;
     int next = 0;
-    for (const int bits : layout.key_bits) {
+    for (const int bits : key_bits) {
         PruneTable table;
         table.key_bits = bits;
         for (int i = 0; i < bits; i += 8) table.key.push_back(static_cast<std::uint8_t>(next++));
@@ -220,7 +250,7 @@ void PruneTable::set_rest(int n_bytes) {
 }
 
 void PruneTable::read(std::uint32_t key_value, std::int64_t place, std::uint8_t* code) const {
-    for (int i = 0; i < key_bits / 8; ++i) code[key[i]] = static_cast<std::uint8_t>(key_value >> (8 * i));
+    for (int i = 0; i < key_bits / 8; ++i) code[key[i]] = key_byte(key_value, i);
     if (rest.empty()) return;
     const std::uint8_t* from = at(place);
     for (int j = 0; j < width(); ++j) code[rest[j]] = from[group_lanes * j];
@@ -232,6 +262,18 @@ int PruneTable::compare(const std::uint8_t* rest_of_code, std::int64_t place) co
     for (int j = 0; j < width(); ++j)
         if (const int order = rest_of_code[j] - p[group_lanes * j]) return order;
     return 0;
+}
+
+std::int64_t PruneTable::find_group(const Bucket& bucket, const std::uint8_t* code) const {
+    std::uint8_t rest_of_code[128];
+    for (int j = 0; j < width(); ++j) rest_of_code[j] = code[rest[j]];
+    auto low = bucket.first_group(), high = low + bucket.n_groups() - 1;
+    while (low < high) {
+        const auto middle = (low + high + 1) / 2;
+        if (compare(rest_of_code, middle * group_lanes) < 0) high = middle - 1;
+        else low = middle;
+    }
+    return low;
 }
 
 std::uint32_t PruneTable::match(std::int64_t group, const std::uint8_t* rest_of_code) const {
@@ -248,14 +290,14 @@ std::uint32_t PruneTable::match(std::int64_t group, const std::uint8_t* rest_of_
 std::int64_t PruneTables::memory() const {
     auto bytes = static_cast<std::size_t>(BitOrder::memory(static_cast<int>(bits.from().size() / 8)));
     bytes += 4 * (rows.size() + marks.size() + marked.size());
-    for (const auto& table : tables) bytes += 4 * table.starts.size() + table.groups.size();
+    for (const auto& table : tables) bytes += static_cast<std::size_t>(table.keys.memory()) + table.groups.size();
     return static_cast<std::int64_t>(bytes);
 }
 
 void PruneTables::find_places(const std::uint8_t* codes, int n, std::int64_t* places) const {
     const auto& table = tables.front();
     struct Search {
-        PruneTable::Bucket bucket;
+        Bucket bucket;
         std::int64_t low, high;  // the group is one of these: the last that does not begin with a later code
         std::uint8_t rest[128];
         std::int64_t middle() const { return (low + high + 1) / 2; }
@@ -332,7 +374,7 @@ void PruneTables::check(int n_bytes) const {
     if (!keys.empty() && keys.back() >= n_bytes) fail("keys must be bytes of the codes");
     for (const auto& table : tables) {
         if (table.key_bits <= 8 * (std::ssize(table.key) - 1)) fail("a key must need its last byte");
-        if (table.starts.size() != table.n_keys() + 1) fail("starts must be as many as keys, and one more");
+        if (table.keys.n_keys() != table.n_keys()) fail("a directory must have two words for each 32 keys");
         if (std::ssize(table.groups.values) != table.n_groups() * table.group_size()) fail("groups must hold every code");
     }
 }
@@ -346,32 +388,34 @@ std::unique_ptr<PruneTables> build_tables(const CodeBlocks& blocks, const Lookup
     Made<std::uint8_t> codes(static_cast<std::size_t>(n) * n_bytes);
     blocks.read_all(codes.data(), 0, n);
     const auto different = about_distinct(codes, n_bytes);
-    const auto memory = [&](const std::vector<int>& key_bits) { return memory_of(key_bits, n_bytes, {n, different, n}); };
+    const auto memory = [&](const std::vector<int>& key_bits, const std::vector<double>& n_used) {
+        return memory_of(key_bits, n_bytes, {n, different, n}, n_used);
+    };
     auto layout = lay_out(codes, lookups, samples, memory, options);
     if (layout.key_bits.empty()) return nullptr;
     permute(codes, layout.bits, n_bytes, n_threads);
     auto made = std::make_unique<PruneTables>();
-    made->tables = keyed_tables(layout, n_bytes);
+    made->tables = keyed_tables(layout.key_bits, n_bytes);
     made->bits = std::move(layout.bits);
     auto distinct = distinct_of(codes, n_bytes, made->tables[0], ids, allowed, n_threads);
     if (!distinct.n()) return nullptr;
     made->n_codes = n;
     made->n_distinct = static_cast<std::int64_t>(distinct.n());
-    const auto n_rows = static_cast<std::int64_t>(distinct.rows.size());
-    while (!layout.key_bits.empty() && memory_of(layout.key_bits, n_bytes, {n, made->n_distinct, n_rows}) > options.most_bytes)
-        shorten(layout.key_bits);
+    const Counts counts{n, made->n_distinct, static_cast<std::int64_t>(distinct.rows.size())};
+    fit_keys(layout.key_bits, distinct, n_bytes, counts, options.most_bytes);
     if (layout.key_bits.empty()) return nullptr;
-    made->tables = keyed_tables(layout, n_bytes);  // the first key is the same: it is not made shorter
+    made->tables = keyed_tables(layout.key_bits, n_bytes);  // the first key is the same: it is not made shorter
     codes = {};
     parallel_chunks(static_cast<std::int64_t>(made->tables.size()), n_threads, [&](std::int64_t t) {
         auto& table = made->tables[t];
+        table.counted = counts.are_told();
         if (t) fill(table, distinct, n_bytes);
         else {
             fill_groups(table, distinct, n_bytes, nullptr);
-            table.starts = std::move(distinct.starts);
+            table.keys = KeyDirectory(distinct.starts);
         }
     });
-    if (made->n_distinct < n_rows) mark_rows(*made, distinct);
+    if (made->n_distinct < counts.n_rows) mark_rows(*made, distinct);
     made->rows = std::move(distinct.rows);
     return made;
 }

@@ -8,90 +8,75 @@
 
 #include "bit_order.hpp"
 #include "code_blocks.hpp"
-#include "huge_pages.hpp"
+#include "key_directory.hpp"
 #include "lookups.hpp"
 #include "prefetch.hpp"
 #include "prune_layout.hpp"
 
 namespace cghash {
 
-template <class T> using Made = std::vector<T, HugePages<T>>;
-
-// A span with what keeps it alive: a vector of ours, or memory that was handed in.
-template <class T> struct Shared {
-    std::span<const T> values;
-    std::shared_ptr<const void> owner;
-
-    Shared() = default;
-    Shared(Made<T> made) {  // NOLINT: on purpose implicit
-        auto held = std::make_shared<const Made<T>>(std::move(made));
-        values = *held;
-        owner = held;
-    }
-    Shared(std::span<const T> handed, std::shared_ptr<const void> keeps) : values(handed), owner(std::move(keeps)) {}
-    const T& operator[](std::size_t i) const { return values[i]; }
-    std::size_t size() const { return values.size(); }
-};
-
 inline constexpr std::size_t most_tables = 4;
 
 // The distinct codes by key; bytes that are all key are not stored again. In the first table, the codes of a key are
 // sorted by their other bytes; in the others, as in the first.
 struct PruneTable {
-    std::vector<std::uint8_t> key;   // one to three byte numbers; of the last, the lower bits may be key alone
+    std::vector<std::uint8_t> key;   // one to three byte numbers, the highest byte first; of the last, the lower bits may be key alone
     int key_bits = 0;
     std::vector<std::uint8_t> rest;  // the numbers of bytes that are not all key, as stored: one that is partly key first
-    Shared<std::uint32_t> starts;    // (n_keys + 1,) where each key's codes begin
-    Shared<std::uint8_t> groups;     // of 16 codes, |rest| bytes each
+    bool counted = false;            // whether a byte behind the others tells how many rows a code has, 255 at most
+    KeyDirectory keys;
+    Shared<std::uint8_t> groups;     // of 16 codes
     std::int64_t n_distinct = 0;
 
     std::uint32_t n_keys() const { return std::uint32_t{1} << key_bits; }
     int width() const { return static_cast<int>(rest.size()); }
+    int n_stored() const { return width() + counted; }  // bytes of a code
     std::int64_t n_groups() const { return (n_distinct + group_lanes - 1) / group_lanes; }
-    std::int64_t group_size() const { return group_lanes * width(); }
+    std::int64_t group_size() const { return group_lanes * n_stored(); }
     std::uint32_t key_of(const std::uint8_t* code) const {
         std::uint32_t found = 0;
-        for (std::size_t i = 0; i < key.size(); ++i) found |= static_cast<std::uint32_t>(code[key[i]]) << (8 * i);
-        return found & (n_keys() - 1);
+        for (std::size_t i = 0; i + 1 < key.size(); ++i) found = found << 8 | code[key[i]];
+        return found << last_bits() | (code[key.back()] & ((1u << last_bits()) - 1));
     }
     // Of keys, by their XOR.
     std::int64_t key_weight(std::uint32_t mask, const Lookups& lookups) const {
         std::int64_t sum = 0;
-        for (std::size_t i = 0; i < key.size(); ++i)
-            sum += lookups.byte_weight(key[i], static_cast<std::uint8_t>(mask >> (8 * i)));
+        for (std::size_t i = 0; i < key.size(); ++i) sum += lookups.byte_weight(key[i], key_byte(mask, i));
         return sum;
     }
     // The same without the bits that are stored too.
     std::int64_t stored_apart(std::uint32_t mask, std::int64_t weight, const Lookups& lookups) const {
-        const int whole = key_bits / 8 * 8;
-        return whole == key_bits ? weight : weight - lookups.byte_weight(key.back(), static_cast<std::uint8_t>(mask >> whole));
+        return last_bits() == 8 ? weight : weight - lookups.byte_weight(key.back(), key_byte(mask, key.size() - 1));
     }
-    // Where the codes of a key are; the starts may come from a file that nobody has verified.
-    struct Bucket {
-        std::uint32_t first, last;
-        bool empty() const { return first == last; }
-        std::int64_t first_group() const { return first / group_lanes; }
-        std::int64_t n_groups() const { return (last - 1) / group_lanes - first / group_lanes + 1; }  // when not empty
-    };
-    Bucket bucket(std::uint32_t key_value) const {
-        const auto last = std::min(starts[key_value + 1], static_cast<std::uint32_t>(n_distinct));
-        return {std::min(starts[key_value], last), last};
-    }
+    Bucket bucket(std::uint32_t key_value) const { return keys.bucket(key_value, static_cast<std::uint32_t>(n_distinct)); }
     // Store all bytes that are not all key.
     void set_rest(int n_bytes);
     // The code at a place whose key is known.
     void read(std::uint32_t key_value, std::int64_t place, std::uint8_t* code) const;
     // Order of the stored bytes of a code and of the code at a place: below 0, 0 or above 0.
     int compare(const std::uint8_t* rest_of_code, std::int64_t place) const;
+    // Of the groups of a key, in the first table, the last that does not begin with a code later than this one.
+    std::int64_t find_group(const Bucket& bucket, const std::uint8_t* code) const;
     // The lanes of a group whose stored bytes are these.
     std::uint32_t match(std::int64_t group, const std::uint8_t* rest_of_code) const;
     const std::uint8_t* at(std::int64_t place) const {
         return groups.values.data() + place / group_lanes * group_size() + place % group_lanes;
     }
+    // How many rows a code has at least.
+    std::int64_t n_rows(const std::uint8_t* code_bytes) const {
+        return counted ? std::max<std::int64_t>(code_bytes[group_lanes * width()], 1) : 1;
+    }
+
+   private:
+    int last_bits() const { return key_bits - 8 * (static_cast<int>(key.size()) - 1); }
+    std::uint8_t key_byte(std::uint32_t key_value, std::size_t i) const {
+        if (i + 1 == key.size()) return static_cast<std::uint8_t>(key_value & ((1u << last_bits()) - 1));
+        return static_cast<std::uint8_t>(key_value >> (last_bits() + 8 * (key.size() - 2 - i)));
+    }
 };
 
 // A table without codes for each key of a layout.
-std::vector<PruneTable> keyed_tables(const Layout&, int n_bytes);
+std::vector<PruneTable> keyed_tables(const std::vector<int>& key_bits, int n_bytes);
 
 // Covers the codes 0 … n_codes − 1 that were allowed. Places are those of the first table.
 struct PruneTables {
@@ -108,7 +93,7 @@ struct PruneTables {
     static constexpr int at_once = 16;
     void find_places(const std::uint8_t* codes, int n, std::int64_t* places) const;
     // Have ready what this begins with.
-    void ask_for_place(const std::uint8_t* code) const { prefetch(&tables.front().starts[tables.front().key_of(code)]); }
+    void ask_for_place(const std::uint8_t* code) const { tables.front().keys.ask_for_word(tables.front().key_of(code)); }
 
     std::span<const std::uint32_t> rows_at(std::int64_t place) const;
     // Have ready what this begins with, in two steps.

@@ -9,13 +9,14 @@
 
 namespace cghash {
 
-// Codes whose rows are looked up in the end: those as near as the k-th nearest of them, and its equals.
+// Codes whose rows are looked up in the end: those as near as the k-th nearest row of them, and its equals.
 class Shortlist {
    public:
     struct Entry {
         std::int64_t distance;
         std::uint32_t key, place;
         std::size_t table;
+        std::int64_t n_rows;  // at least
     };
 
     explicit Shortlist(std::int64_t k) : k_(k), room_(k), in_order_(k <= few) {
@@ -26,36 +27,33 @@ class Shortlist {
 
     // True when the limit has fallen.
     bool add(const Entry& entry) {
-        if (in_order_) return insert(entry);
-        entries_.push_back(entry);
-        return static_cast<std::int64_t>(entries_.size()) >= room_ && shrink();
+        n_rows_ += entry.n_rows;
+        // few are kept in order: then the limit falls at once
+        const auto at = in_order_ ? std::upper_bound(entries_.begin(), entries_.end(), entry, nearer) : entries_.end();
+        entries_.insert(at, entry);
+        return n_rows_ >= room_ && shrink();
     }
-    bool tighten() { return !in_order_ && static_cast<std::int64_t>(entries_.size()) > k_ && shrink(); }
+    bool tighten() { return !in_order_ && n_rows_ > k_ && shrink(); }
 
    private:
     static constexpr std::int64_t few = 32;
     static bool nearer(const Entry& a, const Entry& b) { return a.distance < b.distance; }
 
-    // Few are kept in order: then the limit falls at once.
-    bool insert(const Entry& entry) {
-        entries_.insert(std::upper_bound(entries_.begin(), entries_.end(), entry, nearer), entry);
-        if (static_cast<std::int64_t>(entries_.size()) < k_) return false;
-        const auto before = limit_;
-        limit_ = entries_[k_ - 1].distance;
-        while (entries_.back().distance > limit_) entries_.pop_back();
-        return limit_ < before;
-    }
     bool shrink() {
-        std::nth_element(entries_.begin(), entries_.begin() + (k_ - 1), entries_.end(), nearer);
+        if (!in_order_) std::sort(entries_.begin(), entries_.end(), nearer);
         const auto before = limit_;
-        limit_ = entries_[k_ - 1].distance;
-        std::erase_if(entries_, [this](const Entry& entry) { return entry.distance > limit_; });
-        const auto held = static_cast<std::int64_t>(entries_.size());  // with ties, which may be many: double
-        room_ = held + std::max({held > k_ ? held : 0, k_ / 2, std::int64_t{4}});
+        std::int64_t sum = 0;
+        auto last = entries_.begin();
+        while ((sum += last->n_rows) < k_) ++last;
+        limit_ = last->distance;
+        for (++last; last != entries_.end() && last->distance == limit_; ++last) sum += last->n_rows;
+        entries_.erase(last, entries_.end());
+        n_rows_ = sum;
+        if (!in_order_) room_ = sum + std::max({sum > k_ ? sum : 0, k_ / 2, std::int64_t{4}});  // ties may be many: double
         return limit_ < before;
     }
 
-    std::int64_t k_, room_, limit_ = Reservoir::unlimited;
+    std::int64_t k_, room_, n_rows_ = 0, limit_ = Reservoir::unlimited;
     bool in_order_;
     std::vector<Entry> entries_;
 };

@@ -208,6 +208,25 @@ def test_pruning_of_crowded_keys_misses_nothing(isa, n_bytes, kind):
         same_answers(blocks, twin, (rng, codes, queries, weights, None, None), k, 2)
 
 
+@pytest.mark.parametrize("n_distinct", [3, 40, 2000])
+@pytest.mark.parametrize("k", [1, 10, 32, 33, 300, 1500])
+@pytest.mark.parametrize("ids", [None, "shuffled"])
+def test_rows_of_equal_codes_are_counted(isa, n_distinct, k, ids):
+    """A code may have more rows than a byte can tell, or than are asked for."""
+    rng = np.random.default_rng(n_distinct)
+    different = some_codes(rng, n_distinct, 5, 0.2)
+    codes = different[rng.zipf(1.4, 12_000) % n_distinct]
+    weights = some_weights(rng, 40, "random")
+    named = None if ids is None else rng.permutation(len(codes)).astype(np.int64)
+    blocks, twin = native.CodeBlocks(5), twins.CodeBlocks(5)
+    blocks.append(codes)
+    twin.append(codes)
+    assert blocks.prepare(weights, named, None, PLENTY, True, 2)
+    assert blocks.prepared()["size"][2]
+    queries = np.concatenate([codes[:3], rng.integers(0, 256, (3, 5), dtype=np.uint8)])
+    same_answers(blocks, twin, (rng, codes, queries, weights, named, None), k, 2)
+
+
 @pytest.mark.native
 @needs_native
 # all short keys are in order, and two threads go on to the end; of long ones, far more are light
@@ -245,7 +264,7 @@ def test_keys_are_long_where_codes_are_crowded(share, longest):
     assert blocks.prepare(weights, None, None, PLENTY, True, 2)
     native.choose_instruction_set("")
     tables = blocks.prepared()
-    assert max(len(tables[f"starts{t}"]) for t in range(4) if f"starts{t}" in tables) == 2**longest + 1
+    assert max(16 * len(tables[f"words{t}"]) for t in range(4) if f"words{t}" in tables) == 2**longest
     plain = native.CodeBlocks(8)
     plain.append(codes)
     queries = codes[::60_000] ^ np.packbits(rng.random((10, 64)) < 0.02, axis=1)
@@ -263,7 +282,7 @@ def test_the_longest_keys_miss_nothing():
     blocks.append(codes)
     twin.append(codes)
     assert blocks.prepare(weights, None, None, PLENTY, True, 2, [24, 9])
-    assert len(blocks.prepared()["starts0"]) == 2**24 + 1
+    assert 16 * len(blocks.prepared()["words0"]) == 2**24
     same_answers(blocks, twin, (rng, codes, codes[:5], weights, None, None), 10, 2)
 
 

@@ -255,7 +255,7 @@ def test_tables_of_codes_that_are_not_there_are_refused(tmp_path, monkeypatch, n
     index.add(random_codes(np.random.default_rng(0), 300, 24))
     index._blocks.prepare(index._whole, None, None, 1e9, True, 1)
     tables = index._blocks.prepared()
-    tables["size"] = np.array([n_prepared, tables["size"][1]])
+    tables["size"] = np.array([n_prepared, *tables["size"][1:]])
     saved = WeightedHammingIndex(24) if empty else index
     monkeypatch.setattr(type(index._blocks), "prepared", lambda blocks: tables)
     saved.save(tmp_path / "i")

@@ -19,7 +19,7 @@ template <int together> inline std::uint64_t near_lanes(const std::uint8_t* grou
     const auto add_four = [&](int j, auto load) {
         const Tables4 lows = Tables4::load(query.sheet + 32 * j), highs = Tables4::load(query.sheet + 32 * j + 64);
         for (int i = 0; i < together; ++i) {
-            const Bytes bytes = load(group + 16 * (i * query.n_bytes + j));
+            const Bytes bytes = load(group + 16 * (i * query.n_stored + j));
             low[i] = add(low[i], lows[low4(bytes)]);
             high[i] = add(high[i], highs[high4(bytes)]);
         }
@@ -36,9 +36,9 @@ template <int together> inline std::uint64_t near_lanes(const std::uint8_t* grou
 }
 
 inline void scan_bucket(const BucketRange& range, const BucketQuery& query, GroupSurvivors survivors, void* context) {
-    const std::int64_t size = group_lanes * query.n_bytes;
+    const std::int64_t size = group_lanes * query.n_stored;
     const auto first = range.first / group_lanes, end = (range.last + group_lanes - 1) / group_lanes;
-    const auto asked = std::min(first + BucketRange::asked(query.n_bytes), end);
+    const auto asked = std::min(first + BucketRange::asked(query.n_stored), end);
     Lines now(range.groups + asked * size, range.groups + end * size), soon = range.soon;
     std::int64_t owed = 0;  // bytes that were read, for which no line was asked for yet
     const auto look = [&](std::int64_t group, auto together) {
