@@ -1,7 +1,6 @@
 #include "prune_layout.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -46,87 +45,35 @@ std::vector<std::vector<int>> candidates(int n_bytes, std::int64_t n, const Tabl
     return found;
 }
 
-// How much distance bits tell, by some of the codes: products of what they add to it, less those of the means.
-class Strengths {
-   public:
-    Strengths(std::span<const std::uint8_t> codes, const Lookups& lookups) : n_bits_(8 * lookups.n_bytes), weights_(n_bits_) {
-        const std::size_t width = lookups.n_bytes, n = codes.size() / width, step = std::max<std::size_t>(1, n / 4096);
-        n_looked_ = (n + step - 1) / step;
-        n_words_ = (n_looked_ + 63) / 64;
-        columns_.resize(n_bits_ * n_words_);
-        for (std::size_t i = 0; i < n_looked_; ++i)
-            for (std::size_t bit = 0; bit < n_bits_; ++bit)
-                columns_[bit * n_words_ + i / 64] |= std::uint64_t{codes[i * step * width + bit / 8] >> bit % 8 & 1u} << i % 64;
-        for (std::size_t bit = 0; bit < n_bits_; ++bit) weights_[bit] = static_cast<double>(lookups.bit_weight(static_cast<int>(bit)));
-        for (std::size_t bit = 0; bit < n_bits_; ++bit) ones_.push_back(both(bit, bit));
-    }
-
-    std::size_t n_bits() const { return n_bits_; }
-    double product(std::size_t a, std::size_t b) const {
-        const double n = static_cast<double>(n_looked_);
-        return weights_[a] * weights_[b] * (both(a, b) / n - ones_[a] / n * (ones_[b] / n));
-    }
-
-   private:
-    // How many codes have both bits.
-    double both(std::size_t a, std::size_t b) const {
-        std::int64_t count = 0;
-        for (std::size_t w = 0; w < n_words_; ++w) count += std::popcount(columns_[a * n_words_ + w] & columns_[b * n_words_ + w]);
-        return static_cast<double>(count);
-    }
-
-    std::size_t n_bits_, n_looked_, n_words_;
-    std::vector<std::uint64_t> columns_;  // (bits, words) of the codes that are looked at
-    std::vector<double> weights_, ones_;
-};
-
-// The strongest bits that are free, each by what those before it do not tell: a Cholesky factorisation of the products
-// with pivots.
-std::vector<std::uint16_t> strongest(const Strengths& strengths, std::vector<bool>& used, int count) {
-    const auto n = strengths.n_bits();
-    std::vector<double> left(n);
-    for (std::size_t bit = 0; bit < n; ++bit) left[bit] = used[bit] ? -1 : strengths.product(bit, bit);
-    std::vector<std::vector<double>> columns;
-    std::vector<std::uint16_t> found;
-    while (std::ssize(found) < count) {
-        const auto best = static_cast<std::size_t>(std::max_element(left.begin(), left.end()) - left.begin());
-        const double root = std::sqrt(std::max(left[best], 0.0));
-        found.push_back(static_cast<std::uint16_t>(best));
-        used[best] = true;
-        left[best] = -1;
-        if (root <= 1e-6 * std::sqrt(strengths.product(best, best))) continue;
-        std::vector<double> column(n);
-        for (std::size_t bit = 0; bit < n; ++bit) {
-            if (used[bit]) continue;
-            double rest = strengths.product(bit, best);
-            for (const auto& before : columns) rest -= before[bit] * before[best];
-            column[bit] = rest / root;
-            left[bit] = std::max(left[bit] - column[bit] * column[bit], 0.0);
-        }
-        columns.push_back(std::move(column));
-    }
-    return found;
+// Bits by how much distance they tell, the most first: the deviation of what they add to it.
+std::vector<std::uint16_t> by_strength(std::span<const std::uint8_t> codes, const Lookups& lookups) {
+    const int n_bytes = lookups.n_bytes;
+    const auto n = codes.size() / n_bytes, step = std::max<std::size_t>(1, n / 4096);
+    std::vector<std::int64_t> ones(8 * n_bytes);
+    std::int64_t looked = 0;
+    for (std::size_t i = 0; i < n; i += step, ++looked)
+        for (int bit = 0; bit < 8 * n_bytes; ++bit) ones[bit] += codes[i * n_bytes + bit / 8] >> (bit % 8) & 1;
+    std::vector<double> strength(8 * n_bytes);
+    for (int bit = 0; bit < 8 * n_bytes; ++bit)
+        strength[bit] = static_cast<double>(lookups.bit_weight(bit)) *
+                        std::sqrt(static_cast<double>(ones[bit]) * static_cast<double>(looked - ones[bit]));
+    std::vector<std::uint16_t> order(8 * n_bytes);
+    std::iota(order.begin(), order.end(), std::uint16_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return strength[a] > strength[b]; });
+    return order;
 }
 
 // The strongest bits for the first key, the next ones for the second, …; the rest wherever there is room. In a key the
 // highest are the strongest.
-BitOrder dealt(const Strengths& strengths, const std::vector<int>& key_bits) {
+BitOrder dealt(const std::vector<std::uint16_t>& strongest, const std::vector<int>& key_bits) {
     constexpr std::uint16_t none = UINT16_MAX;
-    std::vector<std::uint16_t> from(strengths.n_bits(), none);
-    std::vector<bool> used(strengths.n_bits());
-    int first = 0;
-    for (const int bits : key_bits) {
-        const auto found = strongest(strengths, used, bits);
-        for (int i = 0; i < bits; ++i) from[first + i / 8 * 8 + std::min(8, bits - i / 8 * 8) - 1 - i % 8] = found[i];
-        first += (bits + 7) / 8 * 8;
-    }
-    std::vector<std::uint16_t> others;
-    for (std::size_t bit = 0; bit < strengths.n_bits(); ++bit)
-        if (!used[bit]) others.push_back(static_cast<std::uint16_t>(bit));
-    std::stable_sort(others.begin(), others.end(), [&](auto a, auto b) { return strengths.product(a, a) > strengths.product(b, b); });
-    auto next = others.begin();
+    std::vector<std::uint16_t> from(strongest.size(), none);
+    std::size_t next = 0, byte = 0;
+    for (const int bits : key_bits)
+        for (int left = bits; left > 0; left -= 8, ++byte)
+            for (int place = std::min(left, 8); place-- > 0;) from[8 * byte + place] = strongest[next++];
     for (auto& bit : from)
-        if (bit == none) bit = *next++;
+        if (bit == none) bit = strongest[next++];
     return BitOrder(std::move(from));
 }
 
@@ -212,7 +159,7 @@ void shorten(std::vector<int>& key_bits) {
 
 Layout lay_out(std::span<const std::uint8_t> codes, const Lookups& lookups, std::span<const Sample> samples,
                const Memory& memory, const TableOptions& options) {
-    const Strengths strengths(codes, lookups);
+    const auto strongest = by_strength(codes, lookups);
     std::vector<std::vector<int>> seen;
     Layout best;
     double least = std::numeric_limits<double>::infinity();
@@ -220,7 +167,7 @@ Layout lay_out(std::span<const std::uint8_t> codes, const Lookups& lookups, std:
         for (; !keys.empty(); shorten(keys)) {
             if (std::find(seen.begin(), seen.end(), keys) != seen.end()) break;
             seen.push_back(keys);
-            Layout layout{keys, dealt(strengths, keys)};
+            Layout layout{keys, dealt(strongest, keys)};
             const Trial trial(layout, codes, lookups);
             const auto tables = keyed_tables(keys, lookups.n_bytes);
             std::vector<double> n_used;

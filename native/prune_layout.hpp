@@ -1,10 +1,10 @@
 // Which bits the keys of tables take, and how many tables there are.
 //
 // Keys take the bits that tell most, the first key the strongest of all: under heavy bits few masks are light, so that
-// the first table raises the bound at little cost. A bit that others of its key tell already is weak there: it would
-// divide few of their codes. Codes in tables have their bits in that order (BitOrder), the weakest of a key last, so that
-// what light masks lead to lies close together. Few long keys pay where the nearest codes are near: each has few codes,
-// and the first ones suffice. Many short keys pay where even the nearest are far. Sample queries decide.
+// the first table raises the bound at little cost. Codes in tables have their bits in that order (BitOrder), the weakest
+// of a key lowest, so that what light masks lead to lies close together. Few long keys pay where the nearest codes are
+// near: each has few codes, and the first ones suffice. Many short keys pay where even the nearest are far. Sample
+// queries decide.
 #pragma once
 #include <cstdint>
 #include <functional>
