@@ -86,7 +86,7 @@ class KeyCursor {
         const auto bucket = step(at_ + ahead).bucket;
         if (bucket.empty()) return {};
         const std::uint8_t* p = table_->groups.values.data() + bucket.first_group() * table_->group_size();
-        return {p, p + std::min(bucket.n_groups(), BucketRange::asked(table_->width())) * table_->group_size()};
+        return {p, p + std::min(bucket.n_groups(), BucketRange::asked(table_->n_stored())) * table_->group_size()};
     }
 
    private:

@@ -1,7 +1,6 @@
 // Where the codes of each key begin, for those keys that have any: of long keys, most have none.
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <span>
 
@@ -17,9 +16,6 @@ struct Bucket {
     std::int64_t first_group() const { return first / group_lanes; }
     std::int64_t n_groups() const { return (last - 1) / group_lanes - first / group_lanes + 1; }  // when not empty
 };
-
-// How many of n_keys have codes, at most: where n codes are spread evenly.
-inline double most_used(double n_keys, double n) { return n_keys * -std::expm1(-n / n_keys); }
 
 struct KeyDirectory {
     Shared<std::uint32_t> words;   // for each 32 keys two: a bit for each that has codes, and how many have before them

@@ -71,7 +71,7 @@ BitOrder dealt(const std::vector<std::uint16_t>& strongest, const std::vector<in
     std::size_t next = 0, byte = 0;
     for (const int bits : key_bits)
         for (int left = bits; left > 0; left -= 8, ++byte)
-            for (int place = std::min(left, 8); place-- > 0;) from[8 * byte + place] = strongest[next++];
+            for (int i = 0; i < std::min(left, 8); ++i) from[8 * byte + 7 - i] = strongest[next++];
     for (auto& bit : from)
         if (bit == none) bit = strongest[next++];
     return BitOrder(std::move(from));
@@ -107,9 +107,9 @@ struct Trial {
             all.push_back(table.key_of(some.data() + i));
             if (all.size() % 2) half.push_back(all.back());
         }
-        const double grows = std::clamp(std::log2(count_distinct(all) / count_distinct(half)), 0.0, 1.0);
-        const double found = count_distinct(all) * std::pow(static_cast<double>(n) / static_cast<double>(all.size()), grows);
-        return std::min(found, most_used(table.n_keys(), n));
+        const double found = count_distinct(all), grows = std::clamp(std::log2(found / count_distinct(half)), 0.0, 1.0);
+        const double more = std::pow(static_cast<double>(n) / static_cast<double>(all.size()), grows), n_keys = table.n_keys();
+        return std::min(found * more, n_keys * -std::expm1(-static_cast<double>(n) / n_keys));  // the latter: spread evenly
     }
 
     double scan() const { return static_cast<double>(n) / 64 * (costs.scan_read + costs.scan_compute); }
@@ -163,7 +163,8 @@ Layout lay_out(std::span<const std::uint8_t> codes, const Lookups& lookups, std:
     std::vector<std::vector<int>> seen;
     Layout best;
     double least = std::numeric_limits<double>::infinity();
-    for (auto keys : candidates(lookups.n_bytes, static_cast<std::int64_t>(codes.size() / lookups.n_bytes), options)) {
+    const auto worth_a_look = candidates(lookups.n_bytes, static_cast<std::int64_t>(codes.size() / lookups.n_bytes), options);
+    for (auto keys : worth_a_look) {
         for (; !keys.empty(); shorten(keys)) {
             if (std::find(seen.begin(), seen.end(), keys) != seen.end()) break;
             seen.push_back(keys);
@@ -173,7 +174,8 @@ Layout lay_out(std::span<const std::uint8_t> codes, const Lookups& lookups, std:
             std::vector<double> n_used;
             for (const auto& table : tables) n_used.push_back(trial.n_used(table));
             if (memory(keys, n_used) > options.most_bytes) continue;
-            if (const double cost = cost_of(trial, tables, layout.bits, samples); cost < least) {
+            const double cost = worth_a_look.size() > 1 ? cost_of(trial, tables, layout.bits, samples) : 0;
+            if (cost < least) {
                 least = cost;
                 best = std::move(layout);
             }

@@ -101,6 +101,7 @@ class Run {
 
     static constexpr std::int64_t ahead = 2;  // keys whose codes are on their way
     static constexpr std::int64_t few = 32;   // nearest, that a probe may find
+    static constexpr std::int64_t tries = 16;  // keys, one of which a probe finds codes of
 
     // How far the k-th nearest is at most, by the codes beside which the query would lie in the first table: while no
     // limit is known, every code is near enough for a closer look.
@@ -108,7 +109,7 @@ class Run {
         const auto& table = on_.tables.tables.front();
         auto& cursor = cursors_.front();
         std::int64_t step = 0;
-        while (step < few / 2 && step + 1 < cursor.n_steps() && cursor.step(step).bucket.empty()) ++step;
+        while (step + 1 < std::min(tries, cursor.n_steps()) && cursor.step(step).bucket.empty()) ++step;
         const auto bucket = cursor.step(step).bucket;
         if (bucket.empty()) return;
         const auto key_weight = table.stored_apart(cursor.mask(step), cursor.weight(step), lookups_);

@@ -20,7 +20,7 @@ inline constexpr std::size_t most_tables = 4;
 // The distinct codes by key; bytes that are all key are not stored again. In the first table, the codes of a key are
 // sorted by their other bytes; in the others, as in the first.
 struct PruneTable {
-    std::vector<std::uint8_t> key;   // one to three byte numbers, the highest byte first; of the last, the lower bits may be key alone
+    std::vector<std::uint8_t> key;   // one to three byte numbers, the highest byte first; of the last, the upper bits may be key alone
     int key_bits = 0;
     std::vector<std::uint8_t> rest;  // the numbers of bytes that are not all key, as stored: one that is partly key first
     bool counted = false;            // whether a byte behind the others tells how many rows a code has, 255 at most
@@ -36,7 +36,7 @@ struct PruneTable {
     std::uint32_t key_of(const std::uint8_t* code) const {
         std::uint32_t found = 0;
         for (std::size_t i = 0; i + 1 < key.size(); ++i) found = found << 8 | code[key[i]];
-        return found << last_bits() | (code[key.back()] & ((1u << last_bits()) - 1));
+        return found << last_bits() | code[key.back()] >> (8 - last_bits());
     }
     // Of keys, by their XOR.
     std::int64_t key_weight(std::uint32_t mask, const Lookups& lookups) const {
@@ -60,7 +60,7 @@ struct PruneTable {
     // The lanes of a group whose stored bytes are these.
     std::uint32_t match(std::int64_t group, const std::uint8_t* rest_of_code) const;
     const std::uint8_t* at(std::int64_t place) const {
-        return groups.values.data() + place / group_lanes * group_size() + place % group_lanes;
+        return group_size() ? groups.values.data() + place / group_lanes * group_size() + place % group_lanes : nullptr;
     }
     // How many rows a code has at least.
     std::int64_t n_rows(const std::uint8_t* code_bytes) const {
@@ -70,7 +70,7 @@ struct PruneTable {
    private:
     int last_bits() const { return key_bits - 8 * (static_cast<int>(key.size()) - 1); }
     std::uint8_t key_byte(std::uint32_t key_value, std::size_t i) const {
-        if (i + 1 == key.size()) return static_cast<std::uint8_t>(key_value & ((1u << last_bits()) - 1));
+        if (i + 1 == key.size()) return static_cast<std::uint8_t>(key_value << (8 - last_bits()));
         return static_cast<std::uint8_t>(key_value >> (last_bits() + 8 * (key.size() - 2 - i)));
     }
 };

@@ -19,7 +19,7 @@ class Shortlist {
         std::int64_t n_rows;  // at least
     };
 
-    explicit Shortlist(std::int64_t k) : k_(k), room_(k), in_order_(k <= few) {
+    explicit Shortlist(std::int64_t k) : k_(k), room_(k), held_(k), in_order_(k <= few) {
         if (in_order_) entries_.reserve(2 * few);
     }
     std::int64_t limit() const { return limit_; }
@@ -33,7 +33,7 @@ class Shortlist {
         entries_.insert(at, entry);
         return n_rows_ >= room_ && shrink();
     }
-    bool tighten() { return !in_order_ && n_rows_ > k_ && shrink(); }
+    bool tighten() { return !in_order_ && n_rows_ > held_ && shrink(); }
 
    private:
     static constexpr std::int64_t few = 32;
@@ -42,18 +42,17 @@ class Shortlist {
     bool shrink() {
         if (!in_order_) std::sort(entries_.begin(), entries_.end(), nearer);
         const auto before = limit_;
-        std::int64_t sum = 0;
-        auto last = entries_.begin();
-        while ((sum += last->n_rows) < k_) ++last;
-        limit_ = last->distance;
-        for (++last; last != entries_.end() && last->distance == limit_; ++last) sum += last->n_rows;
-        entries_.erase(last, entries_.end());
-        n_rows_ = sum;
-        if (!in_order_) room_ = sum + std::max({sum > k_ ? sum : 0, k_ / 2, std::int64_t{4}});  // ties may be many: double
+        auto kth = entries_.begin();
+        for (auto sum = kth->n_rows; sum < k_; sum += kth->n_rows) ++kth;
+        limit_ = kth->distance;
+        for (; entries_.back().distance > limit_; entries_.pop_back()) n_rows_ -= entries_.back().n_rows;
+        held_ = n_rows_;
+        if (!in_order_) room_ = held_ + std::max({held_ > k_ ? held_ : 0, k_ / 2, std::int64_t{4}});  // ties may be many: double
         return limit_ < before;
     }
 
-    std::int64_t k_, room_, n_rows_ = 0, limit_ = Reservoir::unlimited;
+    std::int64_t k_, room_, held_;  // rows: that are asked for, at which it shrinks, and that were left then
+    std::int64_t n_rows_ = 0, limit_ = Reservoir::unlimited;
     bool in_order_;
     std::vector<Entry> entries_;
 };

@@ -374,7 +374,7 @@ def test_blocks_and_tables_can_be_taken_over(kernels, case):
 def test_tables_that_were_tampered_with_are_refused_or_do_no_harm(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     codes = some_codes(rng, 2000, 8, 0.05)
-    codes[::7] = codes[0]
+    codes[:: data.draw(st.sampled_from([2, 7]))] = codes[0]  # half of them: rows are counted
     weights = some_weights(rng, 64, "random")
     blocks = native.CodeBlocks(8)
     blocks.append(codes)
