@@ -44,12 +44,13 @@ def scan(axes: Any) -> None:
     limit = np.sort(distances)[K - 1]
     bounds = lower_bounds(bits, query[0], model.weights_, limit)
     again = bounds <= limit
-    axes.plot([0, 0.28], [0, 0.28], color=INK, linewidth=0.8, alpha=0.5)
+    most = 1.4 * limit
+    axes.plot([0, most], [0, most], color=INK, linewidth=0.8, alpha=0.5)
     axes.scatter(distances[~again], bounds[~again], s=9, color=GREY, label=f"{np.sum(~again)} passed over")
     axes.scatter(distances[again], bounds[again], s=16, color=BLUE, label=f"{np.sum(again)} ranked exactly")
     axes.axhline(limit, color=RED, linestyle="--", linewidth=1.2, label=f"distance of the {K}th best")
     axes.set(xlabel="distance", ylabel="bound from look-ups", title=f"One query, {len(bits)} codes of 64 bits")
-    axes.set(xlim=(-0.03, 1.0), ylim=(-0.01, 0.28))
+    axes.set(xlim=(-0.03, 1.0), ylim=(-0.01, most))
     axes.legend(loc="lower right")
 
 
@@ -74,7 +75,9 @@ def times(axes: Any) -> None:
     for place, ((name, values), colour) in enumerate(looks):
         at = np.arange(len(values)) + 0.2 * place - 0.3
         axes.bar(at, values, width=0.18, color=colour, label=name)
-    axes.set(yscale="log", ylabel="milliseconds a query", title="10 million learned codes, one thread", ylim=(0.01, 60))
+    axes.set(
+        yscale="log", ylabel="milliseconds a query", title="10 million learned codes, one thread", ylim=(0.003, 60)
+    )
     axes.set_xticks(range(3), ["32 bits", "64 bits", "128 bits"])
     axes.set_yticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
     axes.grid(visible=False, axis="x")
