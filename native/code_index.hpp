@@ -5,8 +5,8 @@
 #include <mutex>
 
 #include "code_search.hpp"
+#include "prune_build.hpp"
 #include "prune_search.hpp"
-#include "prune_tables.hpp"
 
 namespace cghash {
 

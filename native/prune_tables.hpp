@@ -11,7 +11,6 @@
 #include "key_directory.hpp"
 #include "lookups.hpp"
 #include "prefetch.hpp"
-#include "prune_layout.hpp"
 
 namespace cghash {
 
@@ -113,10 +112,5 @@ struct PruneTables {
 inline std::int64_t worth_ordering(std::int64_t n_keys, std::int64_t n_codes) {
     return std::min({n_keys, std::max<std::int64_t>(256, n_codes / 64), std::int64_t{1} << 16});
 }
-
-// Null where the limits allow none. Queries like the samples shall be quick.
-std::unique_ptr<PruneTables> build_tables(const CodeBlocks& codes, const Lookups& lookups, std::span<const Sample> samples,
-                                          const std::int64_t* ids, const std::uint8_t* allowed, const TableOptions& options,
-                                          int n_threads);
 
 }  // namespace cghash
