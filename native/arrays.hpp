@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,33 @@ Out<T> give(std::vector<T> values, std::vector<std::size_t> shape) {
     nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
     return Out<T>(owned->data(), shape.size(), shape.data(), owner);
 }
+
+// An array (n, width) that NumPy makes and somebody is to fill: for few numbers quicker than to hand over a vector.
+template <class T> class Blank {
+   public:
+    Blank(std::size_t n, std::size_t width) : array_(numpy().empty(nb::make_tuple(n, width), type())) {
+        values_ = nb::cast<nb::ndarray<T, nb::c_contig, nb::device::cpu>>(array_).data();
+    }
+    T* values() const { return values_; }
+    nb::object give() && { return std::move(array_); }
+
+   private:
+    struct Numpy {
+        nb::object empty, float64, int64;
+    };
+    static const Numpy& numpy() {  // never given back: it may outlive Python
+        static const auto* found = [] {
+            const auto module = nb::module_::import_("numpy");
+            const auto type = module.attr("dtype");
+            return new Numpy{module.attr("empty"), type("float64"), type("int64")};
+        }();
+        return *found;
+    }
+    static nb::handle type() { return std::is_same_v<T, double> ? numpy().float64 : numpy().int64; }
+
+    nb::object array_;
+    T* values_;
+};
 
 template <class T>
 Out<T> give(std::vector<T> values) {

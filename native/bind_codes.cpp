@@ -36,25 +36,33 @@ CodeIndex::Request request_of(const CodeIndex& self, const std::optional<Matrix>
             allowed ? allowed->data() : nullptr, n_allowed, std::max(n_threads, 1)};
 }
 
-using Pair = std::tuple<Out<double>, Out<std::int64_t>>;
-using Triple = std::tuple<Out<std::int64_t>, Out<double>, Out<std::int64_t>>;
-
-// (q, k) distances, as multiples of a unit, and ids; ∞ and -1 where there are fewer. Takes the GIL for the arrays alone.
-Pair padded(const Answers& answers, std::int64_t k, double unit) {
-    const std::size_t n = answers.size(), width = static_cast<std::size_t>(k);
-    if (n && width > (std::size_t{1} << 40) / n) throw std::invalid_argument("k is too large");
-    std::vector<double> distances(n * width, std::numeric_limits<double>::infinity());
-    std::vector<std::int64_t> found(n * width, -1);
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t j = 0; j < answers[i].size(); ++j) {
-            distances[i * width + j] = static_cast<double>(answers[i][j].distance) * unit;
-            found[i * width + j] = answers[i][j].id;
-        }
-    nb::gil_scoped_acquire locked;
-    return {give(std::move(distances), {n, width}), give(std::move(found), {n, width})};
+// What work gives, done without the GIL.
+template <class Work> auto without_gil(Work work) {
+    nb::gil_scoped_release released;
+    return work();
 }
 
-// Offsets, distances and ids, query after query.
+using Pair = std::tuple<nb::object, nb::object>;
+using Triple = std::tuple<Out<std::int64_t>, Out<double>, Out<std::int64_t>>;
+
+// (q, k) distances, as multiples of a unit, and ids; ∞ and -1 where there are fewer.
+Pair padded(const Answers& answers, std::int64_t k, double unit) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const std::size_t n = answers.size(), width = static_cast<std::size_t>(k);
+    if (n && width > (std::size_t{1} << 40) / n) throw std::invalid_argument("k is too large");
+    Blank<double> distances(n, width);
+    Blank<std::int64_t> found(n, width);
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < width; ++j) {
+            const bool is_there = j < answers[i].size();
+            const auto at = i * width + j;
+            distances.values()[at] = is_there ? static_cast<double>(answers[i][j].distance) * unit : infinity;
+            found.values()[at] = is_there ? answers[i][j].id : -1;
+        }
+    return {std::move(distances).give(), std::move(found).give()};
+}
+
+// Offsets, distances and ids, query after query. Takes the GIL for the arrays alone.
 Triple joined(const Answers& answers, double unit) {
     std::vector<std::int64_t> offsets{0}, found;
     std::vector<double> distances;
@@ -192,8 +200,7 @@ void bind_codes(nb::module_& m) {
                std::optional<In<std::uint8_t, 1>> allowed, std::int64_t n_allowed, int n_threads, double unit) {
                 if (k < 1) throw std::invalid_argument("k must be at least 1");
                 const auto request = request_of(self, queries, weights, ids, allowed, n_allowed, n_threads);
-                nb::gil_scoped_release unlocked;
-                return padded(self.nearest(request, k), k, unit);
+                return padded(without_gil([&] { return self.nearest(request, k); }), k, unit);
             },
             nb::arg("queries"), nb::arg("k"), nb::arg("weights"), nb::arg("ids").none(), nb::arg("allowed").none(),
             nb::arg("n_allowed"), nb::arg("n_threads"), nb::arg("unit") = 1.0)
@@ -213,8 +220,7 @@ void bind_codes(nb::module_& m) {
                std::optional<Ints> ids, int n_threads, double unit) {
                 if (k < 1) throw std::invalid_argument("k must be at least 1");
                 const auto request = request_of(self, queries, weights, ids, std::nullopt, 0, n_threads);
-                nb::gil_scoped_release unlocked;
-                return padded(self.among(request, view(positions), k, Reservoir::unlimited), k, unit);
+                return padded(without_gil([&] { return self.among(request, view(positions), k, Reservoir::unlimited); }), k, unit);
             },
             nb::arg("queries"), nb::arg("positions"), nb::arg("k"), nb::arg("weights"), nb::arg("ids").none(),
             nb::arg("n_threads"), nb::arg("unit") = 1.0)

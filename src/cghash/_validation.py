@@ -115,6 +115,8 @@ def check_choice(value: Any, choices: tuple[str, ...], name: str) -> str:
 
 
 def check_whole(value: Any, low: int, name: str) -> int:
+    if type(value) is int and value >= low:  # looked for first: a search takes microseconds
+        return value
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
         raise InvalidInputError(f"{name} must be a whole number of at least {low}, got {value!r}")
     return int(value)

@@ -21,15 +21,16 @@ _BYTE = np.dtype(np.uint8)
 
 def check_codes(codes: Any, n_bits: int, name: str = "codes") -> NDArray[np.uint8]:
     """Packed codes (n, ⌈n_bits/8⌉) uint8, whose bits past n_bits are 0."""
-    array = np.asarray(codes)
+    array = codes if type(codes) is np.ndarray else np.asarray(codes)
     n_bytes = -(-n_bits // 8)
     if array.dtype != _BYTE or array.ndim != 2 or array.shape[1] != n_bytes:
         raise InvalidInputError(
             f"{name} must be packed uint8 of shape (n, {n_bytes}) for {n_bits} bits, "
             f"got shape {array.shape}, dtype {array.dtype}{looks_like(array, n_bits)}"
         )
-    check_padding(array, n_bits, name)
-    return np.ascontiguousarray(array)
+    if n_bits % 8:
+        check_padding(array, n_bits, name)
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
 def looks_like(array: NDArray[Any], n_bits: int) -> str:
@@ -47,7 +48,7 @@ def looks_like(array: NDArray[Any], n_bits: int) -> str:
 def check_queries(codes: Any, n_bits: int) -> tuple[NDArray[np.uint8], bool]:
     """Packed codes (q, ⌈n_bits/8⌉) of queries, of one code (⌈n_bits/8⌉,) too; and whether it was one."""
     # the common case is looked for first: a search takes microseconds
-    array = np.asarray(codes.cpu() if type(codes) is not np.ndarray and is_tensor(codes) else codes)
+    array = codes if type(codes) is np.ndarray else np.asarray(codes.cpu() if is_tensor(codes) else codes)
     single = array.ndim == 1
     return check_codes(array[None] if single else array, n_bits), single
 

@@ -27,7 +27,7 @@ from .checks import (
     check_queries,
     check_radius,
 )
-from .chosen import Chosen
+from .chosen import Chosen, choose
 from .ids import IdTable
 from .locks import ReadWriteLock
 from .log import ADD, ADD_WITH_IDS, REMOVE, REWEIGHT, UNWEIGHT, UPDATE, Change, Log
@@ -265,14 +265,12 @@ class WeightedHammingIndex:
         wanted = check_whole(k, 1, "k")
         began = perf_counter()
         with self._lock.reading:
-            chosen = Chosen.by(filter, self._ids)
-            most = min(wanted, chosen.count)
+            chosen = choose(filter, self._ids)
+            most = min(wanted, chosen[0])
             distances, ids = self._nearest(queries, most, chosen)
-            seconds = perf_counter() - began
-            paid = self.prune and self._pruning.has_paid(seconds, self._blocks, self._ids.n)
+            paid = self.prune and self._pruning.has_paid(perf_counter() - began, self._blocks, self._ids.n)
         if paid:
             self._prepare_unasked()
-        ids = ids.view(np.int64)  # NumPy's own, which it prints without its name
         if most < wanted:
             missing = ((0, 0), (0, wanted - most))
             distances, ids = (
@@ -299,9 +297,10 @@ class WeightedHammingIndex:
         queries, _ = check_queries(codes, self.n_bits)
         limit = check_radius(radius)
         with self._lock.reading:
-            chosen = Chosen.by(filter, self._ids)
+            chosen = choose(filter, self._ids)
             whole_limit = math.floor(min(limit / self._unit, 2.0**53))
             offsets, distances, ids = self._within(queries, whole_limit, chosen)
+            # NumPy's own int64, which it prints without its name
             return offsets.view(np.int64), distances, ids.view(np.int64)
 
     def info(self) -> dict[str, Any]:
@@ -389,16 +388,18 @@ class WeightedHammingIndex:
     def _nearest(self, queries: Codes, k: int, chosen: Chosen) -> Any:
         if k == 0:
             return np.zeros((len(queries), 0)), np.zeros((len(queries), 0), dtype=np.int64)
-        weights, ids, how = self._whole, self._ids.explicit, (self._threads, self._unit)
-        if chosen.positions is not None:
-            return self._blocks.search_among(queries, chosen.positions, k, weights, ids, *how)
-        return self._blocks.search(queries, k, weights, ids, chosen.bits, chosen.count, *how)
+        count, bits, positions = chosen
+        weights, ids, threads, unit = self._whole, self._ids.explicit, self._threads, self._unit
+        if positions is not None:
+            return self._blocks.search_among(queries, positions, k, weights, ids, threads, unit)
+        return self._blocks.search(queries, k, weights, ids, bits, count, threads, unit)
 
     def _within(self, queries: Codes, limit: int, chosen: Chosen) -> Any:
-        weights, ids, how = self._whole, self._ids.explicit, (self._threads, self._unit)
-        if chosen.positions is not None:
-            return self._blocks.range_search_among(queries, chosen.positions, limit, weights, ids, *how)
-        return self._blocks.range_search(queries, limit, weights, ids, chosen.bits, chosen.count, *how)
+        count, bits, positions = chosen
+        weights, ids, threads, unit = self._whole, self._ids.explicit, self._threads, self._unit
+        if positions is not None:
+            return self._blocks.range_search_among(queries, positions, limit, weights, ids, threads, unit)
+        return self._blocks.range_search(queries, limit, weights, ids, bits, count, threads, unit)
 
     def _set_weights(self, weights: ArrayLike | None) -> None:
         ones = np.ones(self.n_bits)
