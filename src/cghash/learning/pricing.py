@@ -68,5 +68,6 @@ class SignedPairs:
     def live_slots(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
         """The two rows among the live items, and the weight, of each live slot."""
         live = np.flatnonzero(self.weights)
-        rows = (np.searchsorted(self.items, ends[live]).astype(np.int32) for ends in (self.first, self.second))
-        return *rows, self.weights[live]  # type: ignore[return-value]
+        rows = np.zeros(self.n_items, dtype=np.int32)
+        rows[self.items] = np.arange(len(self.items), dtype=np.int32)
+        return rows[self.first[live]], rows[self.second[live]], self.weights[live]

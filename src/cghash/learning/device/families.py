@@ -86,7 +86,7 @@ class DeviceLinear(DeviceFamily):
             torch.div(rows.double() - mean, scale, out=out)
 
     def function(self, direction: Direction) -> LinearFunctions:
-        return LinearFunctions.along(direction, self.scaler)
+        return LinearFunctions.along([direction], self.scaler)
 
     def direction(self, function: Any) -> Direction:
         coef = function.coef[0]

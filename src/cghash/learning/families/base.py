@@ -86,6 +86,11 @@ class Family(ABC):
         """The bits (n_items,) of a single function on the training items."""
 
 
+def one_by_one(functions: Functions, bits: Bits) -> list[tuple[Functions, Bits]]:
+    """Each function alone, with its bits (n_items,), from those of all (n_items, ℓ)."""
+    return [(functions.one(j), column) for j, column in enumerate(np.ascontiguousarray(bits.T))]
+
+
 def ranked(pairs: SignedPairs, found: Sequence[tuple[Functions, Bits]], **told: Any) -> Priced:
     """Candidates ordered by their true gain."""
     gains = [pairs.gain(bits) for _, bits in found]

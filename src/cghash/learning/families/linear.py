@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from ..._kernels import project
 from ...exceptions import FormatError
 from ..pricing import SignedPairs
 from .arrays import ArrayFunctions
-from .base import Bits, Family, Functions, Priced, ranked, rows_in_blocks
+from .base import Bits, Family, Functions, Priced, one_by_one, ranked, rows_in_blocks
 from .features import Scaler, are_bytes, bytes_pay, fit_scaler, in_bytes, standardized
 from .passes import Direction, LocalPasses
 from .projection import ProjectionPricing
@@ -28,10 +29,10 @@ class LinearFunctions(ArrayFunctions):
     intercept: NDArray[np.float64]  # (ℓ,)
 
     @classmethod
-    def along(cls, direction: Direction, scaler: Scaler) -> LinearFunctions:
-        """The function of a hyperplane over standardised features."""
-        coef, intercept = scaler.to_input(*direction)
-        return cls(coef[None, :], np.array([intercept]))
+    def along(cls, directions: Sequence[Direction], scaler: Scaler) -> LinearFunctions:
+        """The functions of hyperplanes over standardised features."""
+        coef, intercept = zip(*(scaler.to_input(*direction) for direction in directions), strict=True)
+        return cls(np.array(coef), np.array(intercept))
 
     def bits(self, X: Any, n_threads: int = 1) -> Bits:
         return projected_bits(X, self.coef, self.intercept, n_threads)
@@ -68,8 +69,8 @@ class LinearFamily(Family):
 
     def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
         directions, evaluations, n_bytes = self.pricing.search(LocalPasses(self.features, pairs), rng)
-        functions = [LinearFunctions.along(direction, self.scaler) for direction in directions]
-        found = [(function, self.training_bits(function)) for function in functions]
+        functions = LinearFunctions.along(directions, self.scaler)
+        found = one_by_one(functions, functions.bits(self.X, self.n_threads))
         return ranked(pairs, found, n_evaluations=evaluations, bytes_read=n_bytes)
 
     def training_bits(self, function: Functions) -> Bits:

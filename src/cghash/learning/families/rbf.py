@@ -15,10 +15,10 @@ from threadpoolctl import threadpool_limits
 from ...exceptions import FormatError
 from ..pricing import SignedPairs
 from .arrays import ArrayFunctions
-from .base import Bits, Family, Functions, Priced, ranked, rows_in_blocks
+from .base import Bits, Family, Functions, Priced, one_by_one, ranked, rows_in_blocks
 from .features import Features
 from .linear import projected_bits
-from .passes import LocalPasses
+from .passes import Direction, LocalPasses
 from .projection import ProjectionPricing
 
 N_LANDMARKS = 2000
@@ -133,13 +133,14 @@ class RBFFamily(Family):
 
     def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
         directions, evaluations, n_bytes = self.pricing.search(LocalPasses(self.features, pairs), rng)
-        functions = [self._function(v, b) for v, b in directions]
-        found = [(function, self.training_bits(function)) for function in functions]
+        functions = self._functions(directions)
+        found = one_by_one(functions, functions.bits_of(self.bumps, self.n_threads))
         return ranked(pairs, found, n_evaluations=evaluations, bytes_read=n_bytes)
 
     def training_bits(self, function: Functions) -> Bits:
         assert isinstance(function, RBFFunctions)
         return function.bits_of(self.bumps, self.n_threads)[:, 0]
 
-    def _function(self, v: NDArray[np.float64], b: float) -> RBFFunctions:
-        return RBFFunctions(v[None, :] / self.size, np.array([b]), self.landmarks, np.array([self.gamma]), self.mean)
+    def _functions(self, directions: list[Direction]) -> RBFFunctions:
+        coef, intercept = np.array([v for v, _ in directions]) / self.size, np.array([b for _, b in directions])
+        return RBFFunctions(coef, intercept, self.landmarks, np.array([self.gamma]), self.mean)
