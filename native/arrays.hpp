@@ -27,11 +27,19 @@ Out<T> give(std::vector<T> values, std::vector<std::size_t> shape) {
     return Out<T>(owned->data(), shape.size(), shape.data(), owner);
 }
 
-// An array (n, width) that NumPy makes and somebody is to fill: for few numbers quicker than to hand over a vector.
+template <class T>
+Out<T> give(std::vector<T> values) {
+    const std::size_t size = values.size();
+    return give(std::move(values), {size});
+}
+
+// An array (n, width) that NumPy makes, to be filled: for few numbers quicker than to hand over a vector. Needs the GIL.
 template <class T> class Blank {
+    static_assert(std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>);
+
    public:
     Blank(std::size_t n, std::size_t width) : array_(numpy().empty(nb::make_tuple(n, width), type())) {
-        values_ = nb::cast<nb::ndarray<T, nb::c_contig, nb::device::cpu>>(array_).data();
+        values_ = nb::cast<nb::ndarray<T, nb::c_contig, nb::device::cpu>>(array_, false).data();
     }
     T* values() const { return values_; }
     nb::object give() && { return std::move(array_); }
@@ -41,11 +49,12 @@ template <class T> class Blank {
         nb::object empty, float64, int64;
     };
     static const Numpy& numpy() {  // never given back: it may outlive Python
-        static const auto* found = [] {
+        static const Numpy* found = nullptr;
+        if (!found) {
             const auto module = nb::module_::import_("numpy");
             const auto type = module.attr("dtype");
-            return new Numpy{module.attr("empty"), type("float64"), type("int64")};
-        }();
+            found = new Numpy{module.attr("empty"), type("float64"), type("int64")};
+        }
         return *found;
     }
     static nb::handle type() { return std::is_same_v<T, double> ? numpy().float64 : numpy().int64; }
@@ -53,9 +62,3 @@ template <class T> class Blank {
     nb::object array_;
     T* values_;
 };
-
-template <class T>
-Out<T> give(std::vector<T> values) {
-    const std::size_t size = values.size();
-    return give(std::move(values), {size});
-}

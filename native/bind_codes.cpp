@@ -45,20 +45,25 @@ template <class Work> auto without_gil(Work work) {
 using Pair = std::tuple<nb::object, nb::object>;
 using Triple = std::tuple<Out<std::int64_t>, Out<double>, Out<std::int64_t>>;
 
-// (q, k) distances, as multiples of a unit, and ids; ∞ and -1 where there are fewer.
+// (q, k) distances, as multiples of a unit, and ids; ∞ and -1 where there are fewer. Needs the GIL.
 Pair padded(const Answers& answers, std::int64_t k, double unit) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     const std::size_t n = answers.size(), width = static_cast<std::size_t>(k);
     if (n && width > (std::size_t{1} << 40) / n) throw std::invalid_argument("k is too large");
     Blank<double> distances(n, width);
     Blank<std::int64_t> found(n, width);
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t j = 0; j < width; ++j) {
-            const bool is_there = j < answers[i].size();
-            const auto at = i * width + j;
-            distances.values()[at] = is_there ? static_cast<double>(answers[i][j].distance) * unit : infinity;
-            found.values()[at] = is_there ? answers[i][j].id : -1;
-        }
+    const auto fill = [&] {
+        for (std::size_t i = 0; i < n; ++i)
+            for (std::size_t j = 0; j < width; ++j) {
+                const bool is_there = j < answers[i].size();
+                const auto at = i * width + j;
+                distances.values()[at] = is_there ? static_cast<double>(answers[i][j].distance) * unit : infinity;
+                found.values()[at] = is_there ? answers[i][j].id : -1;
+            }
+    };
+    constexpr std::size_t many = 1 << 14;  // so that other threads need not wait
+    if (n * width < many) fill();
+    else without_gil(fill);
     return {std::move(distances).give(), std::move(found).give()};
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -58,13 +59,14 @@ def test_readers_share():
 
 
 def test_a_new_reader_waits_behind_a_writer_that_waits():
-    lock, order = ReadWriteLock(), []
+    lock, order, is_coming = ReadWriteLock(), [], threading.Event()
 
     def write():
         with lock.writing:
             order.append("writer")
 
     def read():
+        is_coming.set()
         with lock.reading:
             order.append("reader")
 
@@ -74,7 +76,9 @@ def test_a_new_reader_waits_behind_a_writer_that_waits():
             while not lock._is_closed:
                 pass
             reader = pool.submit(read)
-            assert not writer.done()
+            assert is_coming.wait(timeout=10)
+            time.sleep(0.05)
+            assert order == []
         writer.result(timeout=10)
         reader.result(timeout=10)
     assert order == ["writer", "reader"]

@@ -84,6 +84,7 @@ def test_live_slots_name_rows_of_live_items():
     n_cuts=st.sampled_from([2, 3, 16, MOST_CUTS]),
     seed=st.integers(0, 2**32 - 1),
 )
+@example(middle=0.3, width=3.0, n_cuts=MOST_CUTS, seed=1)
 @example(middle=1e6, width=1e-3, n_cuts=MOST_CUTS, seed=0)  # many cuts round to one number
 @example(middle=0.0, width=1e-40, n_cuts=MOST_CUTS, seed=0)
 def test_places_are_those_that_a_search_finds(middle, width, n_cuts, seed):
@@ -91,8 +92,17 @@ def test_places_are_those_that_a_search_finds(middle, width, n_cuts, seed):
     cuts = (middle + width * np.linspace(-1.0, 1.0, n_cuts)).astype(np.float32)
     around = middle + 2.0 * width * rng.standard_normal(200)
     beside = np.concatenate([cuts, np.nextafter(cuts, np.float32(np.inf)), np.nextafter(cuts, np.float32(-np.inf))])
-    values = np.concatenate([around.astype(np.float32), beside, np.float32([-3e38, 0.0, 3e38])])
-    assert np.array_equal(places_among(cuts, values), np.searchsorted(cuts, values))
+    far = np.array([-3e38, 0.0, 3e38, np.inf, -np.inf], dtype=np.float32)  # all are searched for
+    for values in (np.concatenate([around.astype(np.float32), beside]), far):
+        assert np.array_equal(places_among(cuts, values), np.searchsorted(cuts, values))
+
+
+def test_places_are_found_without_a_search(monkeypatch):
+    rng = np.random.default_rng(2)
+    cuts, values = np.linspace(-3.0, 3.4, MOST_CUTS, dtype=np.float32), rng.standard_normal(5000).astype(np.float32)
+    right = np.searchsorted(cuts, values)
+    monkeypatch.delattr(np, "searchsorted")
+    assert np.array_equal(places_among(cuts, values), right)
 
 
 @pytest.mark.parametrize("share", [1e-3, 1.0])

@@ -131,6 +131,28 @@ def test_passes_over_bytes_are_those_over_floats_on_every_instruction_set(d):
         np.testing.assert_array_equal(tdots, seen[0][1])
 
 
+@pytest.mark.native
+@pytest.mark.skipif(native is None, reason="built without the native extension")
+@pytest.mark.parametrize("d", [1, 8, 15, 33, 784])
+def test_sums_of_floats_are_the_same_on_every_instruction_set(d):
+    """One multiplies and adds in one step, another in two: products of floats are exact in doubles."""
+    rng = np.random.default_rng(d)
+    Z = (rng.standard_normal((100, d)) * 10.0 ** rng.uniform(-30, 3, (100, d))).astype(np.float32)
+    R = (rng.standard_normal((2, 100)) * 10.0 ** rng.uniform(-15, 3, (2, 100))).astype(np.float32)
+    chosen, seen = native.instruction_set(), []
+    try:
+        for name in native.instruction_sets():
+            native.choose_instruction_set(name)
+            seen.append(native.tdot(Z, R, 1))
+    finally:
+        native.choose_instruction_set(chosen)
+    in_order = np.zeros((2, d))
+    for row, r in zip(Z.astype(np.float64), R.T.astype(np.float64), strict=True):
+        in_order += np.outer(r, row)
+    for found in seen:
+        np.testing.assert_array_equal(found, in_order)
+
+
 @pytest.mark.parametrize("kernels", BOTH)
 def test_projection_of_other_width_is_refused(kernels):
     with pytest.raises(ValueError, match="same number of columns"):

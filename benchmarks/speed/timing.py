@@ -14,6 +14,13 @@ Work = Callable[[], object]
 _SETTLE = 0.02  # seconds before each run: OpenMP's threads spin for milliseconds when their work is done
 
 
+def settle() -> None:
+    """Let other threads come to rest, awake: after a sleep, a new thread may take milliseconds to begin elsewhere."""
+    end = time.perf_counter() + _SETTLE
+    while time.perf_counter() < end:
+        pass
+
+
 def seconds_of(work: Work) -> float:
     began = time.perf_counter()
     work()
@@ -30,7 +37,7 @@ def in_turns(works: dict[str, Work], cap: float, most: int = 60, least: int = 3)
     for _ in range(most):
         for name, work in works.items():
             if len(taken[name]) < due[name] or sum(taken[name]) < cap:
-                time.sleep(_SETTLE)
+                settle()
                 taken[name].append(seconds_of(work))
     return {name: statistics.median(times) for name, times in taken.items()}
 

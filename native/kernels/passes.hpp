@@ -11,6 +11,7 @@
 #endif
 
 namespace CGHASH_ISA {
+using cghash::prefetch;
 
 #if defined(__GNUC__) || defined(__clang__)
 typedef float F8 __attribute__((vector_size(32)));
@@ -94,7 +95,7 @@ inline V8 widened8(const std::uint8_t* p) {
 inline V8 add_product(V8 c, V8 a, V8 b) {
 #if defined(__AVX512F__)
     return (V8)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && defined(__FMA__)
     __m256d x[2], y[2], z[2];
     std::memcpy(x, &a, sizeof a);
     std::memcpy(y, &b, sizeof b);

@@ -9,15 +9,15 @@ from typing import Any
 class ReadWriteLock:
     """`with lock.reading:` shares, `with lock.writing:` excludes; new readers wait behind a writer that waits.
 
-    A reader comes in first and looks then whether a writer has closed the door; a writer closes it first and looks then
-    whether readers are inside. So one of them sees the other, and while nobody writes, a reader takes no lock: a search
-    takes microseconds.
+    A reader comes in first and looks then whether a writer has closed the gate; a writer closes it first and looks then
+    whether readers are inside. So under the GIL one of them sees the other, and while nobody writes, a reader takes no
+    lock: a search takes microseconds.
     """
 
     def __init__(self) -> None:
         self._inside: list[None] = []  # an entry for each reader
         self._is_closed = False  # a writer is here, or waits for readers to leave
-        self._gate = Lock()  # a writer holds it; a reader that found the door closed comes in through it
+        self._gate = Lock()  # a writer holds it; a reader that found it closed waits for it
         self._has_left = Condition()
         self.reading = _Reading(self)
         self.writing = _Writing(self)
@@ -39,10 +39,12 @@ class _Reading:
 
     def __exit__(self, *error: Any) -> None:
         lock = self._lock
-        lock._inside.pop()
-        if lock._is_closed:
-            with lock._has_left:
-                lock._has_left.notify()
+        try:
+            lock._inside.pop()
+        finally:  # Ctrl-C too must not leave a writer waiting
+            if lock._is_closed:
+                with lock._has_left:
+                    lock._has_left.notify_all()
 
 
 class _Writing:

@@ -265,8 +265,8 @@ class WeightedHammingIndex:
         wanted = check_whole(k, 1, "k")
         began = perf_counter()
         with self._lock.reading:
-            chosen = choose(filter, self._ids)
-            most = min(wanted, chosen[0])
+            count, *_ = chosen = choose(filter, self._ids)
+            most = min(wanted, count)
             distances, ids = self._nearest(queries, most, chosen)
             paid = self.prune and self._pruning.has_paid(perf_counter() - began, self._blocks, self._ids.n)
         if paid:

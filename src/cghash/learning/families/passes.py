@@ -131,7 +131,7 @@ class LocalPasses:
         name = v.tobytes() + np.float64(b).tobytes()
         found = self._labelled.pop(name, None) or self._with_laplacian(signs(self._values(direction)))
         while len(self._labelled) > 1:
-            del self._labelled[next(iter(self._labelled))]  # the one that was not asked for the longest
+            del self._labelled[next(iter(self._labelled))]  # asked for longest ago
         self._labelled[name] = found
         return found
 
@@ -156,7 +156,7 @@ def places_among(cuts: Singles, values: Singles) -> NDArray[np.uint8]:
     last = len(cuts) - 1
     with np.errstate(all="ignore"):
         guess = (values - cuts[0]) * (np.float32(last) / (cuts[last] - cuts[0]))
-    if not np.all(np.isfinite(guess)):  # all cuts are the same
+    if not np.all(np.isfinite(guess)):  # all cuts are the same, or a value is far away
         return np.asarray(np.searchsorted(cuts, values), dtype=np.uint8)
     places: NDArray[np.intp] = np.clip(guess + 1.0, 0.0, last + 1.0).astype(np.intp)
     fences = np.concatenate([[-np.inf], cuts, [np.inf]]).astype(np.float32)
@@ -173,7 +173,7 @@ def ridge_solver(gram: Floats, share: float) -> Solver:
     By the inverse, which λ keeps far from singular: a product reads half of it, two solutions read the factor twice.
     """
     gram[np.diag_indices_from(gram)] += share * np.trace(gram) / len(gram) + LEAST_RIDGE
-    factor, _ = scipy.linalg.cho_factor(gram, lower=True, overwrite_a=True)
+    factor, _ = scipy.linalg.cho_factor(gram.T, lower=True, overwrite_a=True)  # as LAPACK has it: no copy
     inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
     return lambda right: np.asarray(scipy.linalg.blas.dsymv(1.0, inverse, right, lower=True))
 
