@@ -73,8 +73,9 @@ def test_a_new_reader_waits_behind_a_writer_that_waits():
     with ThreadPoolExecutor(2) as pool:
         with lock.reading:
             writer = pool.submit(write)
-            while not lock._is_closed:
-                pass
+            end = time.monotonic() + 10
+            while not lock._is_closed and time.monotonic() < end:
+                time.sleep(0.001)
             reader = pool.submit(read)
             assert is_coming.wait(timeout=10)
             time.sleep(0.05)
