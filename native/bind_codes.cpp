@@ -106,7 +106,8 @@ nb::dict prepared(const CodeIndex& self) {
     nb::dict arrays;
     const auto* tables = self.tables();
     if (!tables) return arrays;
-    arrays["size"] = give(std::vector<std::int64_t>{tables->n_codes, tables->n_distinct, tables->tables.front().counted});
+    arrays["size"] = give(std::vector<std::int64_t>{tables->n_codes, tables->n_distinct, tables->tables.front().counted,
+                                                    tables->n_held});
     arrays["bits"] = give(std::vector<std::uint16_t>(tables->bits.from()));
     arrays["rows"] = lent(tables->rows);
     if (!self.changed().empty()) arrays["changed"] = give(std::vector<std::int64_t>(self.changed()));
@@ -126,7 +127,9 @@ nb::dict prepared(const CodeIndex& self) {
 std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays, int n_bytes) {
     auto tables = std::make_unique<PruneTables>();
     const auto size = nb::cast<Ints>(arrays["size"]);
-    if (size.size() != 3) throw std::invalid_argument("size must be three numbers");
+    if (size.size() != 4) throw std::invalid_argument("size must be four numbers");
+    if (size.data()[3] < 1 || size.data()[3] > n_bytes) throw std::invalid_argument("bytes held must be those of the codes");
+    tables->n_held = static_cast<int>(size.data()[3]);
     tables->n_codes = size.data()[0];
     tables->n_distinct = size.data()[1];
     const auto bits = nb::cast<In<std::uint16_t, 1>>(arrays["bits"]);
@@ -147,7 +150,7 @@ std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays, int n_bytes) {
         table.key_bits = std::min(static_cast<int>(std::bit_width(table.keys.n_keys())) - 1, 8 * static_cast<int>(table.key.size()));
         table.counted = size.data()[2] != 0;
         table.n_distinct = tables->n_distinct;
-        table.set_rest(n_bytes);
+        table.set_rest(tables->n_held);
         tables->tables.push_back(std::move(table));
     }
     return tables;
@@ -159,7 +162,7 @@ void bind_codes(nb::module_& m) {
     nb::class_<CodeIndex>(m, "CodeBlocks")
         .def(nb::init<int>(), nb::arg("n_bytes"))
         .def_prop_ro("n_codes", [](const CodeIndex& self) { return self.codes().n_codes(); })
-        .def_prop_ro("n_prepared", [](const CodeIndex& self) { return self.tables() ? self.tables()->n_codes : 0; })
+        .def_prop_ro("n_prepared", &CodeIndex::n_prepared)
         .def_prop_ro("n_bytes", [](const CodeIndex& self) { return self.codes().n_bytes(); })
         .def(
             "append",

@@ -8,6 +8,11 @@
 
 namespace cghash {
 
+std::int64_t CodeIndex::n_prepared() const {
+    const std::lock_guard lock(mutex_);
+    return tables_ && !(latest_ && !latest_->pruner) ? tables_->n_codes : 0;
+}
+
 std::int64_t CodeIndex::prune_memory() const {
     const std::lock_guard lock(mutex_);
     if (!tables_) return 0;
@@ -97,7 +102,8 @@ std::shared_ptr<const CodeIndex::Weighted> CodeIndex::weighted(const Request& re
                                                                        request.weights.begin(), request.weights.end()))
         return latest_;
     auto made = std::make_shared<Weighted>(request.weights, codes_.n_bytes(), chosen);
-    if (tables_) made->pruner = std::make_unique<Pruner>(*tables_, made->lookups, codes_);
+    if (tables_ && tables_->suit(made->lookups.permuted(tables_->bits)))
+        made->pruner = std::make_unique<Pruner>(*tables_, made->lookups, codes_);
     latest_ = made;
     return made;
 }

@@ -29,6 +29,8 @@ class CodeIndex {
     // Positions of codes that are not those of the tables any more.
     const std::vector<std::int64_t>& changed() const { return changed_; }
     std::int64_t prune_memory() const;
+    // How many codes the tables cover; none where they lack a bit that counts under the weights of the latest search.
+    std::int64_t n_prepared() const;
 
     void append(std::span<const std::uint8_t> codes) { codes_.append(codes); }
     void truncate(std::int64_t n_codes);
@@ -54,7 +56,7 @@ class CodeIndex {
             : weights(weights.begin(), weights.end()), lookups(weights, n_bytes, kernels) {}
         std::vector<std::int64_t> weights;
         Lookups lookups;
-        std::unique_ptr<Pruner> pruner;  // null without tables
+        std::unique_ptr<Pruner> pruner;  // null without tables, and where they do not suit
     };
     std::shared_ptr<const Weighted> weighted(const Request&) const;
     // Some codes as queries, with how far their nearest are.

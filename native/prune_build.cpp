@@ -119,15 +119,15 @@ struct Counts {
 };
 
 // Bytes of tables, and of what a search adds to them: weights and masks of the keys in order.
-double memory_of(const std::vector<int>& key_bits, int n_bytes, const Counts& counts, const std::vector<double>& n_used) {
-    auto bytes = static_cast<double>(BitOrder::memory(n_bytes) + 4 * counts.n_rows);
+double memory_of(const std::vector<int>& key_bits, const Lookups& lookups, const Counts& counts, const std::vector<double>& n_used) {
+    auto bytes = static_cast<double>(BitOrder::memory(lookups.n_bytes) + 4 * counts.n_rows);
     if (counts.n_distinct < counts.n_rows)
         bytes += static_cast<double>(4 * (counts.n_rows / 32 + 1) + 4 * (counts.n_distinct / 16 + 1));
     for (std::size_t t = 0; t < key_bits.size(); ++t) {
         const std::int64_t n_keys = std::int64_t{1} << key_bits[t];
         PruneTable table;
         table.n_distinct = counts.n_distinct;
-        table.rest.resize(n_bytes - key_bits[t] / 8);
+        table.rest.resize(held_bytes(key_bits, lookups) - key_bits[t] / 8);
         table.counted = counts.are_told();
         bytes += static_cast<double>(table.n_groups() * table.group_size() + 12 * worth_ordering(n_keys, counts.n_codes));
         bytes += KeyDirectory::memory(static_cast<double>(n_keys), n_used[t] + 1);
@@ -149,15 +149,15 @@ double count_used(const PruneTable& table, const Distinct& distinct, int n_bytes
 }
 
 // Make keys shorter until the tables take no more than they may: how many of them have codes was not known before.
-void fit_keys(std::vector<int>& key_bits, const Distinct& distinct, int n_bytes, const Counts& counts, double most_bytes) {
+void fit_keys(std::vector<int>& key_bits, const Distinct& distinct, const Lookups& lookups, const Counts& counts, double most_bytes) {
     for (; !key_bits.empty(); shorten(key_bits)) {
-        const auto tables = keyed_tables(key_bits, n_bytes);
+        const auto tables = keyed_tables(key_bits, lookups.n_bytes);
         std::vector<double> n_used(tables.size());
         for (std::size_t t = 0; t < tables.size(); ++t)
             n_used[t] = static_cast<double>(std::min<std::int64_t>(tables[t].n_keys(), counts.n_distinct));
-        for (std::size_t t = 0; t < tables.size() && memory_of(key_bits, n_bytes, counts, n_used) > most_bytes; ++t)
-            n_used[t] = count_used(tables[t], distinct, n_bytes);
-        if (memory_of(key_bits, n_bytes, counts, n_used) <= most_bytes) return;
+        for (std::size_t t = 0; t < tables.size() && memory_of(key_bits, lookups, counts, n_used) > most_bytes; ++t)
+            n_used[t] = count_used(tables[t], distinct, lookups.n_bytes);
+        if (memory_of(key_bits, lookups, counts, n_used) <= most_bytes) return;
     }
 }
 
@@ -236,22 +236,23 @@ std::unique_ptr<PruneTables> build_tables(const CodeBlocks& blocks, const Lookup
     blocks.read_all(codes.data(), 0, n);
     const auto different = about_distinct(codes, n_bytes);
     const auto memory = [&](const std::vector<int>& key_bits, const std::vector<double>& n_used) {
-        return memory_of(key_bits, n_bytes, {n, different, n}, n_used);
+        return memory_of(key_bits, lookups, {n, different, n}, n_used);
     };
     auto layout = lay_out(codes, lookups, samples, memory, options);
     if (layout.key_bits.empty()) return nullptr;
     permute(codes, layout.bits, n_bytes, n_threads);
     auto made = std::make_unique<PruneTables>();
-    made->tables = keyed_tables(layout.key_bits, n_bytes);
+    made->n_held = held_bytes(layout.key_bits, lookups);
+    made->tables = keyed_tables(layout.key_bits, made->n_held);
     made->bits = std::move(layout.bits);
     auto distinct = distinct_of(codes, n_bytes, made->tables[0], ids, allowed, n_threads);
     if (!distinct.n()) return nullptr;
     made->n_codes = n;
     made->n_distinct = static_cast<std::int64_t>(distinct.n());
     const Counts counts{n, made->n_distinct, static_cast<std::int64_t>(distinct.rows.size())};
-    fit_keys(layout.key_bits, distinct, n_bytes, counts, options.most_bytes);
+    fit_keys(layout.key_bits, distinct, lookups, counts, options.most_bytes);
     if (layout.key_bits.empty()) return nullptr;
-    made->tables = keyed_tables(layout.key_bits, n_bytes);  // the first key is the same: it is not made shorter
+    made->tables = keyed_tables(layout.key_bits, made->n_held);  // the first key is the same: it is not made shorter
     codes = {};
     parallel_chunks(static_cast<std::int64_t>(made->tables.size()), n_threads, [&](std::int64_t t) {
         auto& table = made->tables[t];

@@ -36,7 +36,6 @@ void check_keys(const std::vector<int>& key_bits, int n_bytes) {
 
 // Those worth a look for n codes: of longer keys, most would have no code at all.
 std::vector<std::vector<int>> candidates(int n_bytes, std::int64_t n, const TableOptions& options) {
-    check_keys(options.key_bits, n_bytes);
     if (!options.key_bits.empty()) return {options.key_bits};
     std::vector<std::vector<int>> found{keys_of(n_bytes, short_key, true)};
     for (const int bits : long_keys)
@@ -53,10 +52,11 @@ std::vector<std::uint16_t> by_strength(std::span<const std::uint8_t> codes, cons
     std::int64_t looked = 0;
     for (std::size_t i = 0; i < n; i += step, ++looked)
         for (int bit = 0; bit < 8 * n_bytes; ++bit) ones[bit] += codes[i * n_bytes + bit / 8] >> (bit % 8) & 1;
-    std::vector<double> strength(8 * n_bytes);
+    std::vector<std::pair<bool, double>> strength(8 * n_bytes);  // a bit that all share may still differ from a query's
     for (int bit = 0; bit < 8 * n_bytes; ++bit)
-        strength[bit] = static_cast<double>(lookups.bit_weight(bit)) *
-                        std::sqrt(static_cast<double>(ones[bit]) * static_cast<double>(looked - ones[bit]));
+        strength[bit] = {lookups.bit_weight(bit) > 0,
+                         static_cast<double>(lookups.bit_weight(bit)) *
+                             std::sqrt(static_cast<double>(ones[bit]) * static_cast<double>(looked - ones[bit]))};
     std::vector<std::uint16_t> order(8 * n_bytes);
     std::iota(order.begin(), order.end(), std::uint16_t{0});
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return strength[a] > strength[b]; });
@@ -151,6 +151,13 @@ double cost_of(const Trial& trial, const std::vector<PruneTable>& tables, const 
 
 }  // namespace
 
+int held_bytes(const std::vector<int>& key_bits, const Lookups& lookups) {
+    int n_bits = 0, n_keyed = 0;
+    for (int bit = 0; bit < 8 * lookups.n_bytes; ++bit) n_bits += lookups.bit_weight(bit) > 0;
+    for (const int bits : key_bits) n_keyed += (bits + 7) / 8;
+    return std::max({n_keyed, (n_bits + 7) / 8, 1});
+}
+
 void shorten(std::vector<int>& key_bits) {
     constexpr int shortest = 20;  // of the long ones; less would not save much
     if (key_bits.size() > 1 && key_bits.back() > shortest) --key_bits.back();
@@ -160,17 +167,19 @@ void shorten(std::vector<int>& key_bits) {
 Layout lay_out(std::span<const std::uint8_t> codes, const Lookups& lookups, std::span<const Sample> samples,
                const Memory& memory, const TableOptions& options) {
     const auto strongest = by_strength(codes, lookups);
+    const int n_bytes = held_bytes(options.key_bits, lookups);  // keys of bits that count nothing would be of no use
+    check_keys(options.key_bits, lookups.n_bytes);
     std::vector<std::vector<int>> seen;
     Layout best;
     double least = std::numeric_limits<double>::infinity();
-    const auto worth_a_look = candidates(lookups.n_bytes, static_cast<std::int64_t>(codes.size() / lookups.n_bytes), options);
+    const auto worth_a_look = candidates(n_bytes, static_cast<std::int64_t>(codes.size() / lookups.n_bytes), options);
     for (auto keys : worth_a_look) {
         for (; !keys.empty(); shorten(keys)) {
             if (std::find(seen.begin(), seen.end(), keys) != seen.end()) break;
             seen.push_back(keys);
             Layout layout{keys, dealt(strongest, keys)};
             const Trial trial(layout, codes, lookups);
-            const auto tables = keyed_tables(keys, lookups.n_bytes);
+            const auto tables = keyed_tables(keys, n_bytes);
             std::vector<double> n_used;
             for (const auto& table : tables) n_used.push_back(trial.n_used(table));
             if (memory(keys, n_used) > options.most_bytes) continue;

@@ -21,6 +21,9 @@ struct Layout {
     BitOrder bits;              // bytes of the first key, then of the second, …, then those in none
 };
 
+// Bytes of a code that tables hold, of those in order: all that count, and all of keys. Bits of weight 0 are last.
+int held_bytes(const std::vector<int>& key_bits, const Lookups&);
+
 // A code, and how far the k-th nearest is from it.
 struct Sample {
     std::vector<std::uint8_t> code;

@@ -99,7 +99,7 @@ class Run {
         return resolve(entries);
     }
 
-    static constexpr std::int64_t ahead = 2;  // keys whose codes are on their way
+    static constexpr std::int64_t ahead = 3;  // keys whose codes are on their way
     static constexpr std::int64_t few = 32;   // nearest, that a probe may find
     static constexpr std::int64_t tries = 16;  // keys, one of which a probe finds codes of
 
@@ -180,7 +180,7 @@ class Run {
         key_weight_ = table.stored_apart(cursor.mask(cursor.at()), cursor.weight(cursor.at()), lookups_);
         set_start();
         set_sheet();
-        const BucketQuery query{sheets_[table_], table.width(), table.n_stored(), &start_, &limit_};
+        const BucketQuery query{sheets_[table_], table.n_scanned(), table.n_stored(), &start_, &limit_};
         lookups_.kernels.scan_bucket({table.groups.values.data(), bucket.first, bucket.last, soon}, query, survivors, this);
         spent += on_.costs.found * static_cast<double>(n_found_);
         n_found_ = 0;

@@ -6,22 +6,22 @@
 
 namespace cghash {
 
-std::vector<PruneTable> keyed_tables(const std::vector<int>& key_bits, int n_bytes) {
+std::vector<PruneTable> keyed_tables(const std::vector<int>& key_bits, int n_held) {
     std::vector<PruneTable> tables;
     int next = 0;
     for (const int bits : key_bits) {
         PruneTable table;
         table.key_bits = bits;
         for (int i = 0; i < bits; i += 8) table.key.push_back(static_cast<std::uint8_t>(next++));
-        table.set_rest(n_bytes);
+        table.set_rest(n_held);
         tables.push_back(std::move(table));
     }
     return tables;
 }
 
-void PruneTable::set_rest(int n_bytes) {
+void PruneTable::set_rest(int n_held) {
     if (key_bits % 8) rest.push_back(key.back());
-    for (int j = 0; j < n_bytes; ++j)
+    for (int j = 0; j < n_held; ++j)
         if (std::find(key.begin(), key.end(), j) == key.end()) rest.push_back(static_cast<std::uint8_t>(j));
 }
 
@@ -68,6 +68,12 @@ std::int64_t PruneTables::memory() const {
     bytes += 4 * (rows.size() + marks.size() + marked.size());
     for (const auto& table : tables) bytes += static_cast<std::size_t>(table.keys.memory()) + table.groups.size();
     return static_cast<std::int64_t>(bytes);
+}
+
+bool PruneTables::suit(const Lookups& lookups) const {
+    for (int j = n_held; j < lookups.n_bytes; ++j)
+        if (lookups.byte_weight(j, 255)) return false;
+    return true;
 }
 
 void PruneTables::find_places(const std::uint8_t* codes, int n, std::int64_t* places) const {
@@ -147,7 +153,8 @@ void PruneTables::check(int n_bytes) const {
     for (const auto& table : tables) keys.insert(keys.end(), table.key.begin(), table.key.end());
     std::sort(keys.begin(), keys.end());
     if (std::adjacent_find(keys.begin(), keys.end()) != keys.end()) fail("keys must not share a byte");
-    if (!keys.empty() && keys.back() >= n_bytes) fail("keys must be bytes of the codes");
+    if (n_held < 1 || n_held > n_bytes) fail("bytes held must be those of the codes");
+    if (!keys.empty() && keys.back() >= n_held) fail("keys must be bytes that are held");
     for (const auto& table : tables) {
         if (table.key_bits <= 8 * (std::ssize(table.key) - 1)) fail("a key must need its last byte");
         if (table.keys.n_keys() != table.n_keys()) fail("a directory must have two words for each 32 keys");

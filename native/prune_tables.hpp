@@ -16,8 +16,8 @@ namespace cghash {
 
 inline constexpr std::size_t most_tables = 4;
 
-// The distinct codes by key; bytes that are all key are not stored again. In the first table, the codes of a key are
-// sorted by their other bytes; in the others, as in the first.
+// The distinct codes by key; bytes that are all key are not stored again, nor those that count nothing, in which alone
+// codes do not differ. In the first table, the codes of a key are sorted by their other bytes; in the others, as in the first.
 struct PruneTable {
     std::vector<std::uint8_t> key;   // one to three byte numbers, the highest byte first; of the last, the upper bits may be key alone
     int key_bits = 0;
@@ -30,6 +30,8 @@ struct PruneTable {
     std::uint32_t n_keys() const { return std::uint32_t{1} << key_bits; }
     int width() const { return static_cast<int>(rest.size()); }
     int n_stored() const { return width() + counted; }  // bytes of a code
+    // Bytes that bound a distance: a scan takes four at a time, and one more, the weakest of all, is not worth another four.
+    int n_scanned() const { return width() > 4 && width() % 4 == 1 ? width() - 1 : width(); }
     std::int64_t n_groups() const { return (n_distinct + group_lanes - 1) / group_lanes; }
     std::int64_t group_size() const { return group_lanes * n_stored(); }
     std::uint32_t key_of(const std::uint8_t* code) const {
@@ -48,8 +50,8 @@ struct PruneTable {
         return last_bits() == 8 ? weight : weight - lookups.byte_weight(key.back(), key_byte(mask, key.size() - 1));
     }
     Bucket bucket(std::uint32_t key_value) const { return keys.bucket(key_value, static_cast<std::uint32_t>(n_distinct)); }
-    // Store all bytes that are not all key.
-    void set_rest(int n_bytes);
+    // Store all bytes that are held and are not all key.
+    void set_rest(int n_held);
     // The code at a place whose key is known.
     void read(std::uint32_t key_value, std::int64_t place, std::uint8_t* code) const;
     // Order of the stored bytes of a code and of the code at a place: below 0, 0 or above 0.
@@ -74,19 +76,22 @@ struct PruneTable {
     }
 };
 
-// A table without codes for each key of a layout.
-std::vector<PruneTable> keyed_tables(const std::vector<int>& key_bits, int n_bytes);
+// A table without codes for each key of a layout, for codes of which tables hold so many bytes.
+std::vector<PruneTable> keyed_tables(const std::vector<int>& key_bits, int n_held);
 
 // Covers the codes 0 … n_codes − 1 that were allowed. Places are those of the first table.
 struct PruneTables {
     std::int64_t n_codes = 0, n_distinct = 0;
     BitOrder bits;                  // of the codes in tables
+    int n_held = 0;                 // bytes of a code in that order; those behind counted nothing when tables were built
     std::vector<PruneTable> tables;
     Shared<std::uint32_t> rows;     // positions, by place; those of equal codes by id
     Shared<std::uint32_t> marks;    // a bit for each of them that is the first of its place; empty when each place has one
     Shared<std::uint32_t> marked;   // where the rows of each 16th place begin; empty likewise
 
     std::int64_t memory() const;
+    // Whether all that counts is held; of weights whose bits are in order.
+    bool suit(const Lookups& lookups) const;
     // The places of up to `at_once` codes, (n, 128) bytes whose bits are in order, in the first table; -1 for none. Each
     // waits for memory, all together.
     static constexpr int at_once = 16;

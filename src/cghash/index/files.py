@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .weighted_hamming import WeightedHammingIndex
 
 LANES = 64  # codes in a block
-TABLES_VERSION = 4  # of the tables' layout; those of another are passed over, and built anew when they pay
+TABLES_VERSION = 5  # of the tables' layout; those of another are passed over, and built anew when they pay
 
 _TABLES = "tables."  # what the names of the pruning tables' sections begin with
 _LONGEST_ABOUT = 1 << 20  # bytes
