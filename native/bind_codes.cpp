@@ -20,13 +20,18 @@ using Matrix = In<std::uint8_t, 2>;
 using Ints = In<std::int64_t, 1>;
 using Writable = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-void check_width(const CodeIndex& self, const Matrix& codes) {
+// Of searches, which take microseconds.
+using Queries = Lent<std::uint8_t, 2>;
+using Numbers = Lent<std::int64_t>;
+using Bits = Lent<std::uint8_t>;
+
+template <class Codes> void check_width(const CodeIndex& self, const Codes& codes) {
     if (codes.shape(1) != static_cast<std::size_t>(self.codes().n_bytes()))
         throw std::invalid_argument("codes must have n_bytes bytes");
 }
 
-CodeIndex::Request request_of(const CodeIndex& self, const std::optional<Matrix>& queries, const Ints& weights,
-                              const std::optional<Ints>& ids, const std::optional<In<std::uint8_t, 1>>& allowed,
+CodeIndex::Request request_of(const CodeIndex& self, const Queries* queries, const Numbers& weights,
+                              const std::optional<Numbers>& ids, const std::optional<Bits>& allowed,
                               std::int64_t n_allowed, int n_threads) {
     const auto n = static_cast<std::size_t>(self.codes().n_codes());
     if (queries) check_width(self, *queries);
@@ -204,19 +209,19 @@ void bind_codes(nb::module_& m) {
              nb::arg("positions"), nb::arg("codes"))
         .def(
             "search",
-            [](const CodeIndex& self, Matrix queries, std::int64_t k, Ints weights, std::optional<Ints> ids,
-               std::optional<In<std::uint8_t, 1>> allowed, std::int64_t n_allowed, int n_threads, double unit) {
+            [](const CodeIndex& self, Queries queries, std::int64_t k, Numbers weights, std::optional<Numbers> ids,
+               std::optional<Bits> allowed, std::int64_t n_allowed, int n_threads, double unit) {
                 if (k < 1) throw std::invalid_argument("k must be at least 1");
-                const auto request = request_of(self, queries, weights, ids, allowed, n_allowed, n_threads);
+                const auto request = request_of(self, &queries, weights, ids, allowed, n_allowed, n_threads);
                 return padded(without_gil([&] { return self.nearest(request, k); }), k, unit);
             },
             nb::arg("queries"), nb::arg("k"), nb::arg("weights"), nb::arg("ids").none(), nb::arg("allowed").none(),
             nb::arg("n_allowed"), nb::arg("n_threads"), nb::arg("unit") = 1.0)
         .def(
             "range_search",
-            [](const CodeIndex& self, Matrix queries, std::int64_t radius, Ints weights, std::optional<Ints> ids,
-               std::optional<In<std::uint8_t, 1>> allowed, std::int64_t n_allowed, int n_threads, double unit) {
-                const auto request = request_of(self, queries, weights, ids, allowed, n_allowed, n_threads);
+            [](const CodeIndex& self, Queries queries, std::int64_t radius, Numbers weights, std::optional<Numbers> ids,
+               std::optional<Bits> allowed, std::int64_t n_allowed, int n_threads, double unit) {
+                const auto request = request_of(self, &queries, weights, ids, allowed, n_allowed, n_threads);
                 nb::gil_scoped_release unlocked;
                 return joined(self.within(request, radius), unit);
             },
@@ -224,19 +229,19 @@ void bind_codes(nb::module_& m) {
             nb::arg("allowed").none(), nb::arg("n_allowed"), nb::arg("n_threads"), nb::arg("unit") = 1.0)
         .def(
             "search_among",
-            [](const CodeIndex& self, Matrix queries, Ints positions, std::int64_t k, Ints weights,
-               std::optional<Ints> ids, int n_threads, double unit) {
+            [](const CodeIndex& self, Queries queries, Numbers positions, std::int64_t k, Numbers weights,
+               std::optional<Numbers> ids, int n_threads, double unit) {
                 if (k < 1) throw std::invalid_argument("k must be at least 1");
-                const auto request = request_of(self, queries, weights, ids, std::nullopt, 0, n_threads);
+                const auto request = request_of(self, &queries, weights, ids, std::nullopt, 0, n_threads);
                 return padded(without_gil([&] { return self.among(request, view(positions), k, Reservoir::unlimited); }), k, unit);
             },
             nb::arg("queries"), nb::arg("positions"), nb::arg("k"), nb::arg("weights"), nb::arg("ids").none(),
             nb::arg("n_threads"), nb::arg("unit") = 1.0)
         .def(
             "range_search_among",
-            [](const CodeIndex& self, Matrix queries, Ints positions, std::int64_t radius, Ints weights,
-               std::optional<Ints> ids, int n_threads, double unit) {
-                const auto request = request_of(self, queries, weights, ids, std::nullopt, 0, n_threads);
+            [](const CodeIndex& self, Queries queries, Numbers positions, std::int64_t radius, Numbers weights,
+               std::optional<Numbers> ids, int n_threads, double unit) {
+                const auto request = request_of(self, &queries, weights, ids, std::nullopt, 0, n_threads);
                 nb::gil_scoped_release unlocked;
                 return joined(self.among(request, view(positions), Reservoir::unlimited, radius), unit);
             },
@@ -244,9 +249,9 @@ void bind_codes(nb::module_& m) {
             nb::arg("n_threads"), nb::arg("unit") = 1.0)
         .def(
             "prepare",
-            [](CodeIndex& self, Ints weights, std::optional<Ints> ids, std::optional<In<std::uint8_t, 1>> allowed,
+            [](CodeIndex& self, Numbers weights, std::optional<Numbers> ids, std::optional<Bits> allowed,
                double most_bytes, bool always, int n_threads, const std::vector<int>& key_bits) {
-                const auto request = request_of(self, std::nullopt, weights, ids, allowed, 0, n_threads);
+                const auto request = request_of(self, nullptr, weights, ids, allowed, 0, n_threads);
                 nb::gil_scoped_release unlocked;
                 return self.prepare(request, {most_bytes, key_bits}, always);
             },

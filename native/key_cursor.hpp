@@ -21,7 +21,7 @@ class KeyCursor {
         for (std::int64_t step = 0; step < 2 * window; ++step) ask_for_word(step);
     }
     // To be called once, when the words that were asked for may have come.
-    void ask_for_starts() const {
+    void ask_for_starts() {
         for (std::int64_t step = 0; step < window; ++step) ask_for_start(step);
     }
 
@@ -37,7 +37,7 @@ class KeyCursor {
         for (; read_ <= number; ++read_) {
             ask_for_word(read_ + 2 * window);
             ask_for_start(read_ + window);
-            const auto bucket = table_->bucket(key_ ^ order_->masks[read_]);
+            const auto bucket = table_->bucket(numbers_[read_ % kept]);
             steps_[read_ % kept] = {bucket, static_cast<float>(costs_->of(bucket))};
         }
         return steps_[number % kept];
@@ -97,8 +97,10 @@ class KeyCursor {
     void ask_for_word(std::int64_t step) const {
         if (step < order_->size()) table_->keys.ask_for_word(key_ ^ order_->masks[step]);
     }
-    void ask_for_start(std::int64_t step) const {
-        if (step < order_->size()) table_->keys.ask_for_start(key_ ^ order_->masks[step]);
+    void ask_for_start(std::int64_t step) {
+        if (step >= order_->size()) return;
+        const auto number = numbers_[step % kept] = table_->keys.number_of(key_ ^ order_->masks[step]);
+        table_->keys.ask_for_start(number);
     }
 
     const PruneTable* table_;
@@ -108,6 +110,7 @@ class KeyCursor {
     std::int64_t at_ = 0, read_ = 0, planned_ = 0;
     double slope_ = 0;
     std::array<Step, kept> steps_;
+    std::array<std::uint32_t, kept> numbers_;  // of keys in the directory, `window` steps ahead of those that were read
 };
 
 }  // namespace cghash

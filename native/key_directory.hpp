@@ -28,27 +28,27 @@ struct KeyDirectory {
     std::uint64_t n_keys() const { return words.size() / 2 * 32; }
     static double memory(double n_keys, double n_used) { return n_keys / 4 + 4 * n_used; }
     std::int64_t memory() const { return static_cast<std::int64_t>(4 * (words.size() + starts.size())); }
-    // Of a key; what is here may come from a file that nobody has verified. No place is past n_codes.
-    Bucket bucket(std::uint32_t key, std::uint32_t n_codes) const {
-        const auto number = number_of(key);
-        if (number + 1 >= starts.size()) return {};
+    // A key's number among those that have codes; `none` for one that has none.
+    static constexpr std::uint32_t none = UINT32_MAX;
+    std::uint32_t number_of(std::uint32_t key) const {
+        const auto bits = words[key / 32 * 2], bit = std::uint32_t{1} << key % 32;
+        return bits & bit ? words[key / 32 * 2 + 1] + count_ones(bits & (bit - 1)) : none;
+    }
+    // Of a key, by its number; what is here may come from a file that nobody has verified. No place is past n_codes.
+    Bucket bucket(std::uint32_t number, std::uint32_t n_codes) const {
+        if (std::size_t{number} + 1 >= starts.size()) return {};
         const auto last = std::min(starts[number + 1], n_codes);
         return {std::min(starts[number], last), last};
     }
-    // Have ready what this begins with, and then the rest.
+    // Have ready what a key's number, and then what its bucket, begins with.
     void ask_for_word(std::uint32_t key) const { prefetch(&words[key / 32 * 2]); }
-    void ask_for_start(std::uint32_t key) const {
-        if (const auto number = number_of(key); number < starts.size()) prefetch(&starts[number]);
+    void ask_for_start(std::uint32_t number) const {
+        if (number < starts.size()) prefetch(&starts[number]);
     }
 
    private:
-    // A key's number among those that have codes; more than there are for one that has none.
-    std::size_t number_of(std::uint32_t key) const {
-        const auto bits = words[key / 32 * 2], bit = std::uint32_t{1} << key % 32;
-        return bits & bit ? words[key / 32 * 2 + 1] + count_ones(bits & (bit - 1)) : starts.size();
-    }
     // std::popcount is a call where the instruction may be missing.
-    static std::size_t count_ones(std::uint32_t bits) {
+    static std::uint32_t count_ones(std::uint32_t bits) {
         bits -= bits >> 1 & 0x55555555;
         bits = (bits & 0x33333333) + (bits >> 2 & 0x33333333);
         return ((bits + (bits >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;

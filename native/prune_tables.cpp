@@ -90,7 +90,7 @@ void PruneTables::find_places(const std::uint8_t* codes, int n, std::int64_t* pl
     };
     for (int i = 0; i < n; ++i) {
         auto& search = searches[i];
-        search.bucket = table.bucket(table.key_of(codes + 128 * i));
+        search.bucket = table.bucket(table.keys.number_of(table.key_of(codes + 128 * i)));
         search.low = search.high = search.bucket.first_group();
         if (search.bucket.empty()) continue;
         search.high += search.bucket.n_groups() - 1;

@@ -49,7 +49,8 @@ struct PruneTable {
     std::int64_t stored_apart(std::uint32_t mask, std::int64_t weight, const Lookups& lookups) const {
         return last_bits() == 8 ? weight : weight - lookups.byte_weight(key.back(), key_byte(mask, key.size() - 1));
     }
-    Bucket bucket(std::uint32_t key_value) const { return keys.bucket(key_value, static_cast<std::uint32_t>(n_distinct)); }
+    // Of the key with this number among those that have codes.
+    Bucket bucket(std::uint32_t number) const { return keys.bucket(number, static_cast<std::uint32_t>(n_distinct)); }
     // Store all bytes that are held and are not all key.
     void set_rest(int n_held);
     // The code at a place whose key is known.

@@ -48,6 +48,8 @@ def looks_like(array: NDArray[Any], n_bits: int) -> str:
 def check_queries(codes: Any, n_bits: int) -> tuple[NDArray[np.uint8], bool]:
     """Packed codes (q, ⌈n_bits/8⌉) of queries, of one code (⌈n_bits/8⌉,) too; and whether it was one."""
     # the common case is looked for first: a search takes microseconds
+    if type(codes) is np.ndarray and codes.dtype == _BYTE and codes.ndim == 2 and 8 * codes.shape[1] == n_bits:
+        return codes if codes.flags.c_contiguous else np.ascontiguousarray(codes), False
     array = codes if type(codes) is np.ndarray else np.asarray(codes.cpu() if is_tensor(codes) else codes)
     single = array.ndim == 1
     return check_codes(array[None] if single else array, n_bits), single

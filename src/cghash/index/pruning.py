@@ -21,10 +21,12 @@ class Pruning:
         self._scanned_seconds = 0.0
         self._refused = 0  # number of codes at which tables were found not to pay
 
-    def has_paid(self, seconds: float, blocks: Any, n: int) -> bool:
+    def may_pay(self, blocks: Any, n: int) -> bool:
+        """Whether tables of n codes, or of more of them than now, are worth a thought."""
+        return 4 * blocks.n_prepared <= 3 * n and n >= _LEAST and n >= 2 * self._refused
+
+    def has_paid(self, seconds: float, n: int) -> bool:
         """Count a search's time towards building the tables of n codes; whether it has paid for them."""
-        if n < max(_LEAST, 2 * self._refused) or 4 * blocks.n_prepared > 3 * n:
-            return False
         self._scanned_seconds += seconds
         return self.is_due(n)
 

@@ -263,12 +263,13 @@ class WeightedHammingIndex:
         """
         queries, single = check_queries(codes, self.n_bits)
         wanted = check_whole(k, 1, "k")
-        began = perf_counter()
         with self._lock.reading:
-            count, *_ = chosen = choose(filter, self._ids)
-            most = min(wanted, count)
+            n, pruning = self._ids.n, self._pruning
+            began = perf_counter() if self.prune and pruning.may_pay(self._blocks, n) else None
+            chosen = choose(filter, self._ids)
+            most = wanted if wanted < chosen[0] else chosen[0]
             distances, ids = self._nearest(queries, most, chosen)
-            paid = self.prune and self._pruning.has_paid(perf_counter() - began, self._blocks, self._ids.n)
+            paid = began is not None and pruning.has_paid(perf_counter() - began, n)
         if paid:
             self._prepare_unasked()
         if most < wanted:
@@ -389,10 +390,10 @@ class WeightedHammingIndex:
         if k == 0:
             return np.zeros((len(queries), 0)), np.zeros((len(queries), 0), dtype=np.int64)
         count, bits, positions = chosen
-        weights, ids, threads, unit = self._whole, self._ids.explicit, self._threads, self._unit
+        blocks, ids = self._blocks, self._ids.explicit
         if positions is not None:
-            return self._blocks.search_among(queries, positions, k, weights, ids, threads, unit)
-        return self._blocks.search(queries, k, weights, ids, bits, count, threads, unit)
+            return blocks.search_among(queries, positions, k, self._whole, ids, self._threads, self._unit)
+        return blocks.search(queries, k, self._whole, ids, bits, count, self._threads, self._unit)
 
     def _within(self, queries: Codes, limit: int, chosen: Chosen) -> Any:
         count, bits, positions = chosen
