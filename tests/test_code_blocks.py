@@ -286,6 +286,53 @@ def test_the_longest_keys_miss_nothing():
     same_answers(blocks, twin, (rng, codes, codes[:5], weights, None, None), 10, 2)
 
 
+@pytest.mark.parametrize(("n_counting", "held"), [(64, 8), (57, 8), (56, 7), (33, 5), (24, 3), (1, 1), (0, 1)])
+@pytest.mark.parametrize("k", [3, 40])
+def test_tables_hold_no_bytes_that_count_nothing(isa, n_counting, held, k):
+    """Codes that differ in bits of weight 0 alone are equally far, and stand in the order of their ids."""
+    rng = np.random.default_rng(n_counting)
+    weights = some_weights(rng, 64, "random") + 1
+    weights[rng.permutation(64)[n_counting:]] = 0
+    codes = some_codes(rng, 6000, 8, 0.05)
+    ids = rng.permutation(len(codes)).astype(np.int64)
+    blocks, twin = native.CodeBlocks(8), twins.CodeBlocks(8)
+    blocks.append(codes)
+    twin.append(codes)
+    assert blocks.prepare(weights, ids, None, PLENTY, True, 2)
+    tables = blocks.prepared()
+    assert tables["size"][3] == held
+    if n_counting == 8 * held:
+        counting = codes & np.packbits(weights > 0, bitorder="little")
+        assert tables["size"][1] == len(np.unique(counting, axis=0)) < len(codes)
+    queries = np.concatenate([codes[:4], rng.integers(0, 256, (2, 8), dtype=np.uint8)])
+    same_answers(blocks, twin, (rng, codes, queries, weights, ids, None), k, 2)
+
+
+@pytest.mark.native
+@needs_native
+def test_weights_that_count_what_tables_lack_are_scanned():
+    rng = np.random.default_rng(0)
+    codes = some_codes(rng, 6000, 8, 0.3)
+    blocks, twin = native.CodeBlocks(8), twins.CodeBlocks(8)
+    blocks.append(codes)
+    twin.append(codes)
+    all_count = some_weights(rng, 64, "random") + 1
+    few_count, fewer_count = all_count.copy(), all_count.copy()
+    few_count[rng.permutation(64)[40:]] = 0
+    fewer_count[few_count == 0] = 0
+    fewer_count[np.flatnonzero(few_count)[::2]] = 0
+    assert blocks.prepare(few_count, None, None, PLENTY, True, 2)
+    for weights, n_prepared in [
+        (few_count, 6000),
+        (all_count, 0),
+        (fewer_count, 6000),
+        (all_count, 0),
+        (few_count, 6000),
+    ]:
+        same_answers(blocks, twin, (rng, codes, codes[:5], weights, None, None), 10, 2)
+        assert blocks.n_prepared == n_prepared
+
+
 @pytest.mark.native
 @needs_native
 @pytest.mark.parametrize("key_bits", [[7], [25], [-3], [16, 16, 16], [8, 8, 8, 8, 8], [17, 17]])

@@ -283,6 +283,23 @@ def test_tables_are_dropped_when_codes_outgrow_the_memory_that_is_allowed():
     assert prepared in (0, 500_000)  # the NumPy twin builds no tables
 
 
+def test_tables_are_built_anew_when_weights_count_what_they_lack(monkeypatch):
+    monkeypatch.setattr(pruning, "_BUILD_SECONDS", 1e-9)
+    rng = np.random.default_rng(9)
+    codes, weights = random_codes(rng, 40_000, 64, 3000), rng.random(64)
+    index = WeightedHammingIndex(64, weights * (np.arange(64) < 40))
+    index.add(codes)
+    index.prepare()
+    prepared = index.info()["n_prepared"]
+    index.reweight(weights)
+    plain = WeightedHammingIndex(64, weights, prune=False)
+    plain.add(codes)
+    for _ in range(3):  # the first finds that the tables do not suit, the second pays for others
+        assert_same(index.search(codes[:5], 10), plain.search(codes[:5], 10))
+    assert index.info()["n_prepared"] == prepared
+    assert prepared in (0, 40_000)  # the NumPy twin builds no tables
+
+
 def test_searches_beside_changes_see_a_state_that_was_there(monkeypatch):
     """Tables are built and dropped all the while; each answer is that of a number of codes that there were."""
     monkeypatch.setattr(pruning, "_BUILD_SECONDS", 1e-9)
