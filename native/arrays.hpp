@@ -45,7 +45,10 @@ template <class T, int dimensions = 1> class Lent {
     }
     const T* data() const { return static_cast<const T*>(buffer_.buf); }
     std::size_t size() const { return static_cast<std::size_t>(buffer_.len) / sizeof(T); }
-    std::size_t shape(int axis) const { return static_cast<std::size_t>(buffer_.shape[axis]); }
+    std::size_t shape(int axis) const {
+        static_assert(dimensions > 1);  // of one, it may lie in the buffer, and stay behind when that moves
+        return static_cast<std::size_t>(buffer_.shape[axis]);
+    }
 
    private:
     static_assert(std::is_integral_v<T>);
@@ -55,7 +58,7 @@ template <class T, int dimensions = 1> class Lent {
 template <class T, int dimensions> struct nb::detail::type_caster<Lent<T, dimensions>> {
     using Array = Lent<T, dimensions>;
     NB_TYPE_CASTER(Array, const_name("numpy.ndarray"))
-    bool from_python(handle array, std::uint8_t, cleanup_list*) noexcept { return value.take(array); }
+    bool from_python(handle array, std::uint32_t, cleanup_list*) noexcept { return value.take(array); }
 };
 
 template <class Array>

@@ -167,7 +167,7 @@ void bind_codes(nb::module_& m) {
     nb::class_<CodeIndex>(m, "CodeBlocks")
         .def(nb::init<int>(), nb::arg("n_bytes"))
         .def_prop_ro("n_codes", [](const CodeIndex& self) { return self.codes().n_codes(); })
-        .def_prop_ro("n_prepared", &CodeIndex::n_prepared)
+        .def_prop_ro("n_prepared", [](const CodeIndex& self) { return self.tables() ? self.tables()->n_codes : 0; })
         .def_prop_ro("n_bytes", [](const CodeIndex& self) { return self.codes().n_bytes(); })
         .def(
             "append",
@@ -258,6 +258,7 @@ void bind_codes(nb::module_& m) {
             nb::arg("weights"), nb::arg("ids").none(), nb::arg("allowed").none(), nb::arg("most_bytes"),
             nb::arg("always"), nb::arg("n_threads"), nb::arg("key_bits") = std::vector<int>{})
         .def("forget", &CodeIndex::forget)
+        .def("reweight", [](CodeIndex& self, Numbers weights) { self.reweight(view(weights)); }, nb::arg("weights"))
         .def("prepared", prepared)
         .def(
             "adopt",

@@ -8,11 +8,6 @@
 
 namespace cghash {
 
-std::int64_t CodeIndex::n_prepared() const {
-    const std::lock_guard lock(mutex_);
-    return tables_ && !(latest_ && !latest_->pruner) ? tables_->n_codes : 0;
-}
-
 std::int64_t CodeIndex::prune_memory() const {
     const std::lock_guard lock(mutex_);
     if (!tables_) return 0;
@@ -54,6 +49,10 @@ void CodeIndex::forget() {
     stale_.clear();
     changed_.clear();
     always_ = false;
+}
+
+void CodeIndex::reweight(std::span<const std::int64_t> weights) {
+    if (tables_ && !tables_->suit(Lookups(weights, codes_.n_bytes(), kernels()))) forget();
 }
 
 void CodeIndex::adopt(std::unique_ptr<PruneTables> tables, std::span<const std::int64_t> changed, bool always) {
@@ -102,7 +101,7 @@ std::shared_ptr<const CodeIndex::Weighted> CodeIndex::weighted(const Request& re
                                                                        request.weights.begin(), request.weights.end()))
         return latest_;
     auto made = std::make_shared<Weighted>(request.weights, codes_.n_bytes(), chosen);
-    if (tables_ && tables_->suit(made->lookups.permuted(tables_->bits)))
+    if (tables_ && tables_->suit(made->lookups))  // those of a file that nobody has verified may not
         made->pruner = std::make_unique<Pruner>(*tables_, made->lookups, codes_);
     latest_ = made;
     return made;

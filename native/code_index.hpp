@@ -29,8 +29,6 @@ class CodeIndex {
     // Positions of codes that are not those of the tables any more.
     const std::vector<std::int64_t>& changed() const { return changed_; }
     std::int64_t prune_memory() const;
-    // How many codes the tables cover; none where they lack a bit that counts under the weights of the latest search.
-    std::int64_t n_prepared() const;
 
     void append(std::span<const std::uint8_t> codes) { codes_.append(codes); }
     void truncate(std::int64_t n_codes);
@@ -43,6 +41,8 @@ class CodeIndex {
     bool prepare(const Request&, const TableOptions&, bool always);
     void adopt(std::unique_ptr<PruneTables> tables, std::span<const std::int64_t> changed, bool always);
     void forget();
+    // Forget tables that lack a bit that counts from now on.
+    void reweight(std::span<const std::int64_t> weights);
 
     Answers nearest(const Request&, std::int64_t k) const;
     Answers within(const Request&, std::int64_t radius) const;

@@ -117,7 +117,7 @@ struct BucketQuery {
     // Of stored bytes, four at a time: tables of 16 entries for the low nibble of each, then for the high ones; of bytes
     // that are not there, zeros.
     const std::uint8_t* sheet;
-    int n_bytes;                         // of a code that count
+    int n_bytes;                         // of a code that are looked up
     int n_stored;                        // of a code
     const std::uint8_t* start;           // what the key's bits add to every sum
     const std::uint8_t* limit;           // below 255

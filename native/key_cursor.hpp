@@ -20,9 +20,9 @@ class KeyCursor {
         : table_(&on.tables.tables[number]), order_(&on.orders[number]), costs_(&on.costs), key_(table_->key_of(query)) {
         for (std::int64_t step = 0; step < 2 * window; ++step) ask_for_word(step);
     }
-    // To be called once, when the words that were asked for may have come.
-    void ask_for_starts() {
-        for (std::int64_t step = 0; step < window; ++step) ask_for_start(step);
+    // To be called once before anything else, when the words that were asked for may have come.
+    void begin() {
+        for (std::int64_t step = 0; step < window; ++step) find_number(step);
     }
 
     std::int64_t at() const { return at_; }
@@ -36,7 +36,7 @@ class KeyCursor {
     const Step& step(std::int64_t number) {
         for (; read_ <= number; ++read_) {
             ask_for_word(read_ + 2 * window);
-            ask_for_start(read_ + window);
+            find_number(read_ + window);
             const auto bucket = table_->bucket(numbers_[read_ % kept]);
             steps_[read_ % kept] = {bucket, static_cast<float>(costs_->of(bucket))};
         }
@@ -97,7 +97,7 @@ class KeyCursor {
     void ask_for_word(std::int64_t step) const {
         if (step < order_->size()) table_->keys.ask_for_word(key_ ^ order_->masks[step]);
     }
-    void ask_for_start(std::int64_t step) {
+    void find_number(std::int64_t step) {
         if (step >= order_->size()) return;
         const auto number = numbers_[step % kept] = table_->keys.number_of(key_ ^ order_->masks[step]);
         table_->keys.ask_for_start(number);

@@ -1,6 +1,7 @@
 #include "prune_build.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <numeric>
 #include <string_view>
@@ -119,15 +120,15 @@ struct Counts {
 };
 
 // Bytes of tables, and of what a search adds to them: weights and masks of the keys in order.
-double memory_of(const std::vector<int>& key_bits, const Lookups& lookups, const Counts& counts, const std::vector<double>& n_used) {
-    auto bytes = static_cast<double>(BitOrder::memory(lookups.n_bytes) + 4 * counts.n_rows);
+double memory_of(const std::vector<int>& key_bits, int n_bytes, int n_held, const Counts& counts, const std::vector<double>& n_used) {
+    auto bytes = static_cast<double>(BitOrder::memory(n_bytes) + 4 * counts.n_rows);
     if (counts.n_distinct < counts.n_rows)
         bytes += static_cast<double>(4 * (counts.n_rows / 32 + 1) + 4 * (counts.n_distinct / 16 + 1));
     for (std::size_t t = 0; t < key_bits.size(); ++t) {
         const std::int64_t n_keys = std::int64_t{1} << key_bits[t];
         PruneTable table;
         table.n_distinct = counts.n_distinct;
-        table.rest.resize(held_bytes(key_bits, lookups) - key_bits[t] / 8);
+        table.rest.resize(n_held - key_bits[t] / 8);
         table.counted = counts.are_told();
         bytes += static_cast<double>(table.n_groups() * table.group_size() + 12 * worth_ordering(n_keys, counts.n_codes));
         bytes += KeyDirectory::memory(static_cast<double>(n_keys), n_used[t] + 1);
@@ -149,26 +150,29 @@ double count_used(const PruneTable& table, const Distinct& distinct, int n_bytes
 }
 
 // Make keys shorter until the tables take no more than they may: how many of them have codes was not known before.
-void fit_keys(std::vector<int>& key_bits, const Distinct& distinct, const Lookups& lookups, const Counts& counts, double most_bytes) {
+void fit_keys(std::vector<int>& key_bits, const Distinct& distinct, int n_bytes, int n_held, const Counts& counts, double most_bytes) {
     for (; !key_bits.empty(); shorten(key_bits)) {
-        const auto tables = keyed_tables(key_bits, lookups.n_bytes);
+        const auto tables = keyed_tables(key_bits, n_held);
         std::vector<double> n_used(tables.size());
         for (std::size_t t = 0; t < tables.size(); ++t)
             n_used[t] = static_cast<double>(std::min<std::int64_t>(tables[t].n_keys(), counts.n_distinct));
-        for (std::size_t t = 0; t < tables.size() && memory_of(key_bits, lookups, counts, n_used) > most_bytes; ++t)
-            n_used[t] = count_used(tables[t], distinct, lookups.n_bytes);
-        if (memory_of(key_bits, lookups, counts, n_used) <= most_bytes) return;
+        for (std::size_t t = 0; t < tables.size() && memory_of(key_bits, n_bytes, n_held, counts, n_used) > most_bytes; ++t)
+            n_used[t] = count_used(tables[t], distinct, n_bytes);
+        if (memory_of(key_bits, n_bytes, n_held, counts, n_used) <= most_bytes) return;
     }
 }
 
-// About how many of the codes differ: of those whose hash ends in some zeros, exactly.
-std::int64_t about_distinct(const Made<std::uint8_t>& codes, int n_bytes) {
+// About how many of the codes differ in bits that count: of those whose hash ends in some zeros, exactly.
+std::int64_t about_distinct(const Made<std::uint8_t>& codes, const Lookups& lookups) {
+    const int n_bytes = lookups.n_bytes;
     const auto n = codes.size() / n_bytes;
+    std::array<std::uint8_t, 128> counts{}, code{};
+    for (int bit = 0; bit < 8 * n_bytes; ++bit) counts[bit / 8] |= static_cast<std::uint8_t>((lookups.bit_weight(bit) > 0) << bit % 8);
     const int zeros = std::max(0, static_cast<int>(std::bit_width(n)) - 16);
     std::vector<std::uint64_t> hashes;
     for (std::size_t i = 0; i < n; ++i) {
-        const auto hash = std::hash<std::string_view>()({reinterpret_cast<const char*>(codes.data() + i * n_bytes),
-                                                         static_cast<std::size_t>(n_bytes)});
+        for (int j = 0; j < n_bytes; ++j) code[j] = codes[i * n_bytes + j] & counts[j];
+        const auto hash = std::hash<std::string_view>()({reinterpret_cast<const char*>(code.data()), static_cast<std::size_t>(n_bytes)});
         if (!(hash & ((std::uint64_t{1} << zeros) - 1))) hashes.push_back(hash);
     }
     std::sort(hashes.begin(), hashes.end());
@@ -234,9 +238,9 @@ std::unique_ptr<PruneTables> build_tables(const CodeBlocks& blocks, const Lookup
     if (n < 1 || n > UINT32_MAX) return nullptr;
     Made<std::uint8_t> codes(static_cast<std::size_t>(n) * n_bytes);
     blocks.read_all(codes.data(), 0, n);
-    const auto different = about_distinct(codes, n_bytes);
+    const auto different = about_distinct(codes, lookups);
     const auto memory = [&](const std::vector<int>& key_bits, const std::vector<double>& n_used) {
-        return memory_of(key_bits, lookups, {n, different, n}, n_used);
+        return memory_of(key_bits, n_bytes, held_bytes(key_bits, lookups), {n, different, n}, n_used);
     };
     auto layout = lay_out(codes, lookups, samples, memory, options);
     if (layout.key_bits.empty()) return nullptr;
@@ -250,7 +254,7 @@ std::unique_ptr<PruneTables> build_tables(const CodeBlocks& blocks, const Lookup
     made->n_codes = n;
     made->n_distinct = static_cast<std::int64_t>(distinct.n());
     const Counts counts{n, made->n_distinct, static_cast<std::int64_t>(distinct.rows.size())};
-    fit_keys(layout.key_bits, distinct, lookups, counts, options.most_bytes);
+    fit_keys(layout.key_bits, distinct, n_bytes, made->n_held, counts, options.most_bytes);
     if (layout.key_bits.empty()) return nullptr;
     made->tables = keyed_tables(layout.key_bits, made->n_held);  // the first key is the same: it is not made shorter
     codes = {};

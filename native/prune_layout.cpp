@@ -52,7 +52,8 @@ std::vector<std::uint16_t> by_strength(std::span<const std::uint8_t> codes, cons
     std::int64_t looked = 0;
     for (std::size_t i = 0; i < n; i += step, ++looked)
         for (int bit = 0; bit < 8 * n_bytes; ++bit) ones[bit] += codes[i * n_bytes + bit / 8] >> (bit % 8) & 1;
-    std::vector<std::pair<bool, double>> strength(8 * n_bytes);  // a bit that all share may still differ from a query's
+    // those of weight 0 come last (held_bytes): a bit that all codes share may still differ from a query's
+    std::vector<std::pair<bool, double>> strength(8 * n_bytes);
     for (int bit = 0; bit < 8 * n_bytes; ++bit)
         strength[bit] = {lookups.bit_weight(bit) > 0,
                          static_cast<double>(lookups.bit_weight(bit)) *
@@ -167,19 +168,19 @@ void shorten(std::vector<int>& key_bits) {
 Layout lay_out(std::span<const std::uint8_t> codes, const Lookups& lookups, std::span<const Sample> samples,
                const Memory& memory, const TableOptions& options) {
     const auto strongest = by_strength(codes, lookups);
-    const int n_bytes = held_bytes(options.key_bits, lookups);  // keys of bits that count nothing would be of no use
     check_keys(options.key_bits, lookups.n_bytes);
+    const int n_held = held_bytes(options.key_bits, lookups);  // keys of bits that count nothing would be of no use
     std::vector<std::vector<int>> seen;
     Layout best;
     double least = std::numeric_limits<double>::infinity();
-    const auto worth_a_look = candidates(n_bytes, static_cast<std::int64_t>(codes.size() / lookups.n_bytes), options);
+    const auto worth_a_look = candidates(n_held, static_cast<std::int64_t>(codes.size() / lookups.n_bytes), options);
     for (auto keys : worth_a_look) {
         for (; !keys.empty(); shorten(keys)) {
             if (std::find(seen.begin(), seen.end(), keys) != seen.end()) break;
             seen.push_back(keys);
             Layout layout{keys, dealt(strongest, keys)};
             const Trial trial(layout, codes, lookups);
-            const auto tables = keyed_tables(keys, n_bytes);
+            const auto tables = keyed_tables(keys, n_held);
             std::vector<double> n_used;
             for (const auto& table : tables) n_used.push_back(trial.n_used(table));
             if (memory(keys, n_used) > options.most_bytes) continue;

@@ -36,7 +36,7 @@ class Run {
             mine_.push_back(t);
             cursors_.emplace_back(on, t, query_);
         }
-        for (auto& cursor : cursors_) cursor.ask_for_starts();
+        for (auto& cursor : cursors_) cursor.begin();
         std::memset(nibbles_, 0, lookups_.bucket_size());
         follow();
     }

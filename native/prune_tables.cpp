@@ -71,9 +71,8 @@ std::int64_t PruneTables::memory() const {
 }
 
 bool PruneTables::suit(const Lookups& lookups) const {
-    for (int j = n_held; j < lookups.n_bytes; ++j)
-        if (lookups.byte_weight(j, 255)) return false;
-    return true;
+    const auto& from = bits.from();
+    return std::all_of(from.begin() + 8 * n_held, from.end(), [&](auto bit) { return !lookups.bit_weight(bit); });
 }
 
 void PruneTables::find_places(const std::uint8_t* codes, int n, std::int64_t* places) const {

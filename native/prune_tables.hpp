@@ -16,8 +16,9 @@ namespace cghash {
 
 inline constexpr std::size_t most_tables = 4;
 
-// The distinct codes by key; bytes that are all key are not stored again, nor those that count nothing, in which alone
-// codes do not differ. In the first table, the codes of a key are sorted by their other bytes; in the others, as in the first.
+// The distinct codes by key; bytes that are all key are not stored again, and those that count nothing not at all: codes
+// that differ only there are one code here. In the first table, the codes of a key are sorted by their other bytes; in the
+// others, as in the first.
 struct PruneTable {
     std::vector<std::uint8_t> key;   // one to three byte numbers, the highest byte first; of the last, the upper bits may be key alone
     int key_bits = 0;
@@ -30,7 +31,8 @@ struct PruneTable {
     std::uint32_t n_keys() const { return std::uint32_t{1} << key_bits; }
     int width() const { return static_cast<int>(rest.size()); }
     int n_stored() const { return width() + counted; }  // bytes of a code
-    // Bytes that bound a distance: a scan takes four at a time, and one more, the weakest of all, is not worth another four.
+    // Bytes that are looked up to bound a distance: four at a time, and the last, which were the weakest when the table was
+    // built, is not worth another four.
     int n_scanned() const { return width() > 4 && width() % 4 == 1 ? width() - 1 : width(); }
     std::int64_t n_groups() const { return (n_distinct + group_lanes - 1) / group_lanes; }
     std::int64_t group_size() const { return group_lanes * n_stored(); }
@@ -91,7 +93,7 @@ struct PruneTables {
     Shared<std::uint32_t> marked;   // where the rows of each 16th place begin; empty likewise
 
     std::int64_t memory() const;
-    // Whether all that counts is held; of weights whose bits are in order.
+    // Whether all that counts under some weights is held.
     bool suit(const Lookups& lookups) const;
     // The places of up to `at_once` codes, (n, 128) bytes whose bits are in order, in the first table; -1 for none. Each
     // waits for memory, all together.

@@ -304,8 +304,12 @@ def test_tables_hold_no_bytes_that_count_nothing(isa, n_counting, held, k):
     if n_counting == 8 * held:
         counting = codes & np.packbits(weights > 0, bitorder="little")
         assert tables["size"][1] == len(np.unique(counting, axis=0)) < len(codes)
+    other = native.CodeBlocks(8)
+    other.append(codes)
+    other.adopt(tables, True)
     queries = np.concatenate([codes[:4], rng.integers(0, 256, (2, 8), dtype=np.uint8)])
-    same_answers(blocks, twin, (rng, codes, queries, weights, ids, None), k, 2)
+    for each in (blocks, other):
+        same_answers(each, twin, (rng, codes, queries, weights, ids, None), k, 2)
 
 
 @pytest.mark.native
@@ -322,15 +326,12 @@ def test_weights_that_count_what_tables_lack_are_scanned():
     fewer_count[few_count == 0] = 0
     fewer_count[np.flatnonzero(few_count)[::2]] = 0
     assert blocks.prepare(few_count, None, None, PLENTY, True, 2)
-    for weights, n_prepared in [
-        (few_count, 6000),
-        (all_count, 0),
-        (fewer_count, 6000),
-        (all_count, 0),
-        (few_count, 6000),
-    ]:
+    for weights in (few_count, all_count, fewer_count, all_count, few_count):  # scanned in between
         same_answers(blocks, twin, (rng, codes, codes[:5], weights, None, None), 10, 2)
-        assert blocks.n_prepared == n_prepared
+    blocks.reweight(fewer_count)
+    assert blocks.n_prepared == 6000
+    blocks.reweight(all_count)
+    assert blocks.n_prepared == 0
 
 
 @pytest.mark.native

@@ -217,6 +217,9 @@ class DeviceBlocks:
     def forget(self) -> None:
         """Drop what `prepare` built: nothing."""
 
+    def reweight(self, weights: Any) -> None:
+        """Drop what lacks a bit that counts under these weights: nothing."""
+
     def prepared(self) -> dict[str, Any]:
         return {}
 

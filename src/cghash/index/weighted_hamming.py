@@ -227,11 +227,16 @@ class WeightedHammingIndex:
                 self._blocks.put(positions, packed)
 
     def reweight(self, weights: ArrayLike | None) -> None:
-        """Search under other weights from now on; the codes stay."""
+        """Search under other weights from now on; the codes stay.
+
+        Tables hold no bits that had weight 0 when they were built: where such a bit gets a weight, they are built anew.
+        """
         checked = None if weights is None else check_weights(weights, self.n_bits)
         operation = UNWEIGHT if checked is None else REWEIGHT
         with self._lock.writing, self._recorded(operation, None, None, checked):
             self._set_weights(checked)
+            self._blocks.reweight(self._whole)
+            self._pruning = Pruning()  # what did not pay before may pay now
 
     def reconstruct(self, ids: ArrayLike) -> Codes:
         """The packed codes (n, n_bytes) of items."""
@@ -267,7 +272,7 @@ class WeightedHammingIndex:
             n, pruning = self._ids.n, self._pruning
             began = perf_counter() if self.prune and pruning.may_pay(self._blocks, n) else None
             chosen = choose(filter, self._ids)
-            most = wanted if wanted < chosen[0] else chosen[0]
+            most = wanted if wanted < chosen[0] else chosen[0]  # min() would be a call
             distances, ids = self._nearest(queries, most, chosen)
             paid = began is not None and pruning.has_paid(perf_counter() - began, n)
         if paid:

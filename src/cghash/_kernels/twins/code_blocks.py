@@ -174,6 +174,9 @@ class CodeBlocks:
     def forget(self) -> None:
         """Drop what `prepare` built."""
 
+    def reweight(self, weights: Ints) -> None:
+        """Drop what `prepare` built where that lacks a bit that counts under these weights (8·n_bytes,)."""
+
     def prepared(self) -> dict[str, Any]:
         """What `prepare` built, as arrays by name; empty if there is nothing."""
         return {}
