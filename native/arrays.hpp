@@ -16,7 +16,7 @@ template <class T, int dimensions = 1>
 using In = nb::ndarray<const T, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu>;
 template <class T> using Out = nb::ndarray<nb::numpy, T>;
 
-// What In is, through the buffer protocol: in a third of its time, but nothing is converted. For what takes microseconds.
+// What In is, through the buffer protocol: quicker, but nothing is converted. For what takes microseconds.
 template <class T, int dimensions = 1> class Lent {
    public:
     Lent() { buffer_.obj = nullptr; }

@@ -62,6 +62,8 @@ def use(path: Path, mapped: bool) -> None:
     except FormatError:
         return
     assert len(index) <= 64 * (path.stat().st_size + 4096)
+    if index._blocks.n_prepared:  # search goes by the tables, few as the codes are
+        index._blocks.adopt(index._blocks.prepared(), True)
     distances, ids = index.search(np.zeros((2, index.n_bytes), dtype=np.uint8), 3)
     assert distances.shape == ids.shape == (2, 3)
     index.range_search(np.zeros((1, index.n_bytes), dtype=np.uint8), 1.0)
@@ -108,22 +110,24 @@ def mended_log(content: bytearray) -> bytearray:
 
 @cache
 def seeds(wide: bool = False) -> list[bytes]:
-    """The fixtures; and, past what libFuzzer can handle, a file with tables of a quarter of a megabyte each."""
-    paths = [*FILES, with_wide_tables()] if wide else FILES
+    """The fixtures, a file with tables as they are today, and, past what libFuzzer can handle, one with large ones."""
+    paths = [*FILES, with_tables("small", [8, 8])] + ([with_tables("wide", [])] if wide else [])
     files = [bytes([mode]) + path.read_bytes() for path in paths for mode in (0, MENDED, MENDED | MAPPED, MAPPED)]
     return files + [bytes([AS_LOG | mode]) + LOG.read_bytes() for mode in (0, MENDED, MENDED | MAPPED)]
 
 
-def with_wide_tables() -> Path:
+def with_tables(name: str, key_bits: list[int]) -> Path:
+    """A file whose tables hold three of four bytes; without `key_bits` they take a quarter of a megabyte each."""
     import numpy as np
 
     from cghash import WeightedHammingIndex
 
-    index = WeightedHammingIndex(24)
-    index.add(np.random.default_rng(0).integers(0, 256, (300, 3), dtype=np.uint8))
-    index._blocks.prepare(index._whole, None, None, 1e9, True, 1)
-    index.save(folder() / "wide")
-    return folder() / "wide"
+    rng = np.random.default_rng(0)
+    index = WeightedHammingIndex(32, rng.random(32) * (rng.permutation(32) < 24))
+    index.add(rng.integers(0, 256, (300, 4), dtype=np.uint8))
+    index._blocks.prepare(index._whole, None, None, 1e9, True, 1, key_bits)
+    index.save(folder() / name)
+    return folder() / name
 
 
 def functions_of(module: ModuleType) -> Iterator[FunctionType]:
