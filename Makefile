@@ -105,6 +105,7 @@ searchbench: setup  ## search beside FAISS, into benchmarks/results; with the le
 
 quality: setup   ## quality on the shared sets (CGHASH_DATA), into benchmarks/results
 	$(BIN)/python benchmarks/quality/paper.py
+	$(BIN)/python benchmarks/quality/paper.py --sets usps --methods paper,paper+roots --splits 100 --output paper_splits
 	$(BIN)/python benchmarks/quality/defaults.py
 	$(BIN)/python benchmarks/quality/unlabelled.py
 	$(BIN)/python benchmarks/quality/landmarks.py

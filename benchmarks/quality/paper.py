@@ -1,10 +1,10 @@
-"""Quality in the paper's protocol: 60 bits, stratified random splits, database = training items, means over 5 splits.
+"""Quality in the paper's protocol: 60 bits, stratified random splits, database = training items.
 
 `paper` is the paper's method (tanh relaxation, K = 10 neighbour triplets); `default` is CGHash as it comes; `best` is
-RBF functions with triplets drawn from whole classes. Behind "+roots" the items are square roots of features, each
-within the range that it has among the training items.
+RBF functions with triplets drawn from whole classes. With "+roots" behind a name, items are square roots of features,
+each within the range that it has among the training items.
 
-    python benchmarks/quality/paper.py [--sets isolet,usps] [--splits 5]
+    python benchmarks/quality/paper.py [--sets isolet,usps] [--methods paper,default,…] [--splits 5] [--output paper]
     python benchmarks/quality/paper.py --sets usps --methods paper,paper+roots --splits 100 --output paper_splits
 """
 
@@ -45,8 +45,8 @@ def roots(train: np.ndarray, queries: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def measure(name: str, method: str, seed: int) -> dict[str, object]:
     train, y_train, queries, y_queries = split(*load(name), *SIZES[name], seed)
     began = time.perf_counter()
-    settings, _, features = method.partition("+")
-    if features == "roots":
+    settings = method.removesuffix("+roots")
+    if settings != method:
         train, queries = roots(train, queries)
     if settings == "euclidean":
         figures, bits = evaluate_vectors(queries, train, y_queries, y_train), 0
