@@ -258,6 +258,7 @@ void bind_codes(nb::module_& m) {
             nb::arg("weights"), nb::arg("ids").none(), nb::arg("allowed").none(), nb::arg("most_bytes"),
             nb::arg("always"), nb::arg("n_threads"), nb::arg("key_bits") = std::vector<int>{})
         .def("forget", &CodeIndex::forget)
+        .def("forked", &CodeIndex::forked)
         .def("reweight", [](CodeIndex& self, Numbers weights) { self.reweight(view(weights)); }, nb::arg("weights"))
         .def("prepared", prepared)
         .def(

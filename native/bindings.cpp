@@ -10,6 +10,7 @@
 using namespace cghash;
 
 void bind_codes(nb::module_& m);
+void bind_lock(nb::module_& m);
 void bind_nearest(nb::module_& m);
 void bind_pricing(nb::module_& m);
 void bind_rankings(nb::module_& m);
@@ -96,6 +97,7 @@ NB_MODULE(_native, m) {
     });
     m.def("choose_instruction_set", &choose_kernels);
     bind_codes(m);
+    bind_lock(m);
     bind_pair_table(m);
     bind_stumps(m);
     bind_nearest(m);

@@ -41,6 +41,8 @@ class CodeIndex {
     bool prepare(const Request&, const TableOptions&, bool always);
     void adopt(std::unique_ptr<PruneTables> tables, std::span<const std::int64_t> changed, bool always);
     void forget();
+    // In a process that was just forked: threads that may have held the mutex are not here.
+    void forked() { new (&mutex_) std::mutex; }
     // Forget tables that lack a bit that counts from now on.
     void reweight(std::span<const std::int64_t> weights);
 

@@ -77,14 +77,14 @@ def test_a_saved_index_is_the_same_when_loaded(data, tmp_path):
     index = an_index(rng, n_bits, data.draw(st.sampled_from([0, 1, 63, 64, 65, 300])), **flags)
     index.save(tmp_path / "i")
     for mapped in (True, False):
-        loaded = WeightedHammingIndex.load(tmp_path / "i", mapped)
+        loaded = WeightedHammingIndex.load(tmp_path / "i", mapped, writable="memory")
         assert_same(loaded, index)
         more = random_codes(rng, 5, n_bits)
         loaded.add(more)
         loaded.update(more[:1], loaded.ids[-1:])
         loaded.remove(loaded.ids[:2])
         assert len(loaded) == len(index) + 3
-    assert_same(WeightedHammingIndex.load(tmp_path / "i"), index)  # changes of a loaded index stay in memory
+    assert_same(WeightedHammingIndex.load(tmp_path / "i"), index)  # those changes stayed in memory
     assert WeightedHammingIndex.verify(tmp_path / "i")["n_codes"] == len(index)
 
 
@@ -127,7 +127,7 @@ def test_what_is_known_of_the_hash_functions_goes_along_and_refuses_others(tmp_p
 def test_ids_and_marks_are_stored_only_where_there_are_some(tmp_path):
     index = an_index(np.random.default_rng(0), ids=False, removed=False, weighted=False)
     index.save(tmp_path / "i")
-    assert list(SectionFile(tmp_path / "i").sections) == ["about", "codes"]
+    assert list(SectionFile(tmp_path / "i").sections) == ["about", "codes", "logged"]
 
 
 @pytest.mark.native
@@ -333,8 +333,8 @@ def test_a_flipped_byte_of_what_decides_is_refused_with_a_map_too(saved, tmp_pat
     content, _ = saved
     (tmp_path / "i").write_bytes(content)
     found = SectionFile(tmp_path / "i").sections
-    assert set(found) == {"about", "codes", "weights", "ids", "removed"}
-    for name in ("about", "weights", "removed"):
+    assert set(found) == {"about", "codes", "weights", "ids", "removed", "logged"}
+    for name in ("about", "weights", "removed", "logged"):
         damaged = bytearray(content)
         damaged[found[name].offset + 3] ^= 4
         refused(tmp_path, damaged, True, f"section '{name}' does not match its checksum")
@@ -502,7 +502,7 @@ def test_sections_are_read_as_they_were_written(saved, tmp_path):
     (tmp_path / "i").write_bytes(saved[0])
     with open(tmp_path / "i", "rb") as file:
         sections = _read_header("i", file, len(saved[0]))
-    assert [section.offset % PAGE for section in sections] == [0] * 5
+    assert [section.offset % PAGE for section in sections] == [0] * 6
 
 
 # Kills, errors and neighbours
@@ -559,7 +559,7 @@ def test_a_kill_while_saving_leaves_the_old_file_or_the_new(tmp_path):
 READER = """
 import sys, time, numpy as np
 from cghash import WeightedHammingIndex
-index = WeightedHammingIndex.load(sys.argv[1])
+index = WeightedHammingIndex.load(sys.argv[1], writable="memory")
 print("begin", flush=True)
 sys.stdin.readline()
 queries = np.load(sys.argv[2])

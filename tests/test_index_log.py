@@ -171,6 +171,118 @@ def test_saving_another_index_over_a_file_voids_its_log(path):
     assert loaded(path) == held(other)
 
 
+# Each knows the other
+
+
+def test_an_index_file_without_its_log_is_refused_unless_it_never_had_changes(path, tmp_path):
+    (tmp_path / "aside").mkdir()
+    elsewhere = tmp_path / "aside" / "i"
+    with WeightedHammingIndex.load(path, writable=True):
+        shutil.copy(path, elsewhere)
+        WeightedHammingIndex.load(elsewhere)  # opened for writing, but not changed
+    before = loaded(path)
+    with WeightedHammingIndex.load(path, writable=True) as index:
+        index.add(random_codes(np.random.default_rng(0), 2))
+        after = held(index)
+    shutil.copy(path, elsewhere)
+    for wrong in (
+        lambda: WeightedHammingIndex.load(elsewhere),
+        lambda: WeightedHammingIndex.load(elsewhere, mmap=False),
+        lambda: WeightedHammingIndex.load(elsewhere, writable=True),
+        lambda: WeightedHammingIndex.verify(elsewhere),
+    ):
+        with pytest.raises(FormatError, match=r"lacks its log.*i\.log is not there.*load\(\.\.\., ignore_log=True\)"):
+            wrong()
+    rest = WeightedHammingIndex.load(elsewhere, ignore_log=True)
+    assert held(rest) == before
+    log_of(elsewhere).unlink(missing_ok=True)
+    shutil.copy(log_of(path), log_of(elsewhere))
+    assert loaded(elsewhere) == after
+    with pytest.raises(InvalidInputError, match="ignore_log needs writable=False or 'memory'"):
+        WeightedHammingIndex.load(path, writable=True, ignore_log=True)
+
+
+def test_an_index_whose_log_is_lost_can_be_saved_anew(path):
+    with WeightedHammingIndex.load(path, writable=True) as index:
+        before = held(index)
+        index.add(random_codes(np.random.default_rng(0), 2))
+    log_of(path).unlink()
+    WeightedHammingIndex.load(path, ignore_log=True).save(path)
+    assert loaded(path) == before
+    assert not log_of(path).exists()
+
+
+def test_a_log_of_an_earlier_file_is_not_taken_for_that_of_changes(path):
+    with WeightedHammingIndex.load(path, writable=True) as index:
+        index.add(random_codes(np.random.default_rng(0), 2))
+        old = log_of(path).read_bytes()
+        index.compact()
+        index.add(random_codes(np.random.default_rng(0), 2))
+    log_of(path).write_bytes(old)
+    with pytest.raises(FormatError, match=r"lacks its log: .* is of an earlier file"):
+        loaded(path)
+
+
+def test_a_file_that_another_program_replaced_takes_no_changes(path, tmp_path):
+    with WeightedHammingIndex.load(path, writable=True) as index:
+        WeightedHammingIndex(20).save(tmp_path / "other")
+        os.replace(tmp_path / "other", path)
+        with pytest.raises(InUseError, match="was replaced by another program"):
+            index.add(random_codes(np.random.default_rng(0), 2))
+
+
+def test_ids_in_a_log_that_are_not_the_next_ones_are_refused(path):
+    with WeightedHammingIndex.load(path, writable=True) as index:
+        index.add(random_codes(np.random.default_rng(0), 1))
+        first = log_of(path).stat().st_size
+        index.add(random_codes(np.random.default_rng(0), 1))
+    content = log_of(path).read_bytes()
+    log_of(path).write_bytes(content[:HEADER] + content[first:])  # as if the first add had been lost
+    with pytest.raises(FormatError, match="record 1 does not fit the index: ids are added from"):
+        loaded(path)
+
+
+# Readers that save
+
+
+def test_a_reader_does_not_save_over_what_another_writer_added(path):
+    reader = WeightedHammingIndex.load(path, writable="memory")
+    reader.remove([0])
+    with WeightedHammingIndex.load(path, writable=True) as writer:
+        writer.add(random_codes(np.random.default_rng(0), 50))
+    after = held(writer)
+    with pytest.raises(InUseError, match=r"changed by another writer since it was loaded.*load it again, or"):
+        reader.save(path)
+    assert loaded(path) == after
+    reader.save(path.with_name("other"))
+    writer.save(path)  # closed, but nobody has changed it since
+    assert loaded(path) == after
+
+
+@pytest.mark.parametrize("compacts", [False, True])
+def test_a_reader_saves_over_a_file_that_nobody_changed(path, compacts):
+    with WeightedHammingIndex.load(path, writable=True) as writer:
+        writer.add(random_codes(np.random.default_rng(0), 50))
+        if compacts:
+            writer.compact()
+    reader = WeightedHammingIndex.load(path, writable="memory")
+    for number in (0, 1):
+        reader.remove([number])
+        reader.save(path)
+        assert loaded(path) == held(reader)
+    with WeightedHammingIndex.load(path, writable=True) as writer:
+        writer.compact()  # nothing to do
+        writer.remove([2])
+        writer.compact()
+    with pytest.raises(InUseError, match="changed by another writer"):
+        reader.save(path)
+
+
+def test_saving_over_a_file_leaves_no_log_where_there_was_none(path):
+    WeightedHammingIndex(20).save(path)
+    assert sorted(p.name for p in path.parent.iterdir()) == ["i"]
+
+
 # What a kill may leave
 
 
@@ -181,7 +293,11 @@ def test_a_log_cut_anywhere_gives_a_state_that_existed(path, tmp_path):
     seen = []
     for length in range(len(content) + 1):
         log_of(path).write_bytes(content[:length])
-        seen.append(states.index(loaded(path)))
+        if length < HEADER:  # a kill does not take the header away
+            with pytest.raises(FormatError, match="lacks its log"):
+                loaded(path)
+        else:
+            seen.append(states.index(loaded(path)))
     assert seen == sorted(seen)
     assert set(seen) == set(range(7))
     assert seen[-1] == 6
@@ -285,7 +401,7 @@ def test_pieces_cut_out_doubled_or_changed_never_crash(data, path):
     assert len(index.reconstruct(index.ids)) == len(index)
 
 
-@pytest.mark.parametrize("operation", [0, 1, 2, 3, 4, 5, 6, 7, 255])
+@pytest.mark.parametrize("operation", [0, 1, 2, 3, 4, 5, 6, 7, 8, 255])
 @pytest.mark.parametrize("payload", [b"", b"\xff" * 7, b"\xff" * 160, bytes(33)])
 def test_records_that_do_not_fit_the_index_are_refused(path, operation, payload):
     with WeightedHammingIndex.load(path, writable=True):
@@ -322,12 +438,12 @@ def test_a_change_is_on_the_disk_before_it_is_made(path, monkeypatch):
         whole = os.fsync
 
         def flush(handle):
-            flushed.append((len(index), loaded(path)[0][-1]))
+            flushed.append((len(index), log_of(path).stat().st_size > HEADER and loaded(path)[0][-1]))
             whole(handle)
 
         monkeypatch.setattr(os, "fsync", flush)
         index.add(random_codes(np.random.default_rng(1), 1))
-    assert flushed == [(100, 100)]  # still 100 codes here, and id 100 in the log
+    assert flushed == [(100, False), (100, 100)]  # the file's flag; still 100 codes here, and id 100 in the log
 
 
 def test_a_change_that_cannot_be_made_is_taken_back(path, monkeypatch):

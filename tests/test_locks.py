@@ -1,7 +1,9 @@
-"""ReadWriteLock: readers share, a writer is alone, and who waits comes in."""
+"""SharedLock, native and twin: readers share, a writer is alone, who waits comes in, interrupts leave nothing held."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import threading
 import time
@@ -9,7 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cghash.index.locks import ReadWriteLock
+from cghash._kernels import native, twins
+
+BOTH = [pytest.param(twins, id="numpy")]
+if native is not None:
+    BOTH.append(pytest.param(native, id="native", marks=pytest.mark.native))
+
+
+@pytest.fixture(params=BOTH)
+def lock(request):
+    return request.param.SharedLock()
 
 
 @pytest.fixture
@@ -21,21 +32,48 @@ def restless():
     sys.setswitchinterval(before)
 
 
-def test_no_reader_sees_a_writer_half_way(restless):
-    lock, shared, n_rounds = ReadWriteLock(), {"first": 0, "second": 0}, 300
+@pytest.fixture(autouse=True)
+def heeded():
+    """Ctrl-C interrupts, also in a shell's background jobs, which ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupt():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+
+def is_free(lock):
+    """Whether a writer comes in soon."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lock.write, lambda: True).result(timeout=10)
+
+
+def until(condition):
+    end = time.monotonic() + 10
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.001)
+    assert condition()
+
+
+def test_arguments_and_answers_pass_through(lock):
+    assert lock.read(divmod, 17, 5) == lock.write(divmod, 17, 5) == (3, 2)
+
+
+def test_no_reader_sees_a_writer_half_way(restless, lock):
+    shared, n_rounds = {"first": 0, "second": 0}, 300
+
+    def increase():
+        for key in shared:
+            shared[key] += 1
 
     def read():
-        seen = []
-        for _ in range(10 * n_rounds):
-            with lock.reading:
-                seen.append(shared["first"] - shared["second"])
-        return set(seen)
+        return {lock.read(lambda: shared["first"] - shared["second"]) for _ in range(10 * n_rounds)}
 
     def write():
         for _ in range(n_rounds):
-            with lock.writing:
-                for key in shared:
-                    shared[key] += 1
+            lock.write(increase)
 
     with ThreadPoolExecutor(6) as pool:
         readers = [pool.submit(read) for _ in range(4)]
@@ -46,64 +84,115 @@ def test_no_reader_sees_a_writer_half_way(restless):
     assert shared == {"first": 2 * n_rounds, "second": 2 * n_rounds}
 
 
-def test_readers_share():
-    lock, both = ReadWriteLock(), threading.Barrier(2, timeout=10)
-
-    def read():
-        with lock.reading:
-            both.wait()  # breaks unless the other is inside too
-
+def test_readers_share(lock):
+    both = threading.Barrier(2, timeout=10)  # breaks unless the other is inside too
     with ThreadPoolExecutor(2) as pool:
-        for reader in [pool.submit(read) for _ in range(2)]:
+        for reader in [pool.submit(lock.read, both.wait) for _ in range(2)]:
             reader.result(timeout=20)
 
 
-def test_a_new_reader_waits_behind_a_writer_that_waits():
-    lock, order, is_coming = ReadWriteLock(), [], threading.Event()
+def test_a_new_reader_waits_behind_a_writer_that_waits(lock):
+    order, inside, may_leave = [], threading.Event(), threading.Event()
 
-    def write():
-        with lock.writing:
-            order.append("writer")
+    def stay():
+        inside.set()
+        assert may_leave.wait(timeout=10)
 
-    def read():
-        is_coming.set()
-        with lock.reading:
-            order.append("reader")
-
-    with ThreadPoolExecutor(2) as pool:
-        with lock.reading:
-            writer = pool.submit(write)
-            end = time.monotonic() + 10
-            while not lock._is_closed and time.monotonic() < end:
-                time.sleep(0.001)
-            reader = pool.submit(read)
-            assert is_coming.wait(timeout=10)
-            time.sleep(0.05)
-            assert order == []
-        writer.result(timeout=10)
-        reader.result(timeout=10)
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(lock.read, stay)
+        assert inside.wait(timeout=10)
+        writer = pool.submit(lock.write, order.append, "writer")
+        time.sleep(0.05)
+        reader = pool.submit(lock.read, order.append, "reader")
+        time.sleep(0.05)
+        assert order == []
+        may_leave.set()
+        for work in (first, writer, reader):
+            work.result(timeout=10)
     assert order == ["writer", "reader"]
 
 
-def test_an_interrupted_writer_leaves_the_door_open(monkeypatch):
-    lock = ReadWriteLock()
+@pytest.mark.parametrize("side", ["read", "write"])
+def test_an_error_inside_lets_go(lock, side):
+    def fail():
+        raise ValueError("inside")
 
-    def interrupted():
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(lock._has_left, "wait", interrupted)
-    with lock.reading, pytest.raises(KeyboardInterrupt), lock.writing:
-        pass
-    with lock.writing:
-        pass
-    with lock.reading:
-        assert len(lock._inside) == 1
+    with pytest.raises(ValueError, match="inside"):
+        getattr(lock, side)(fail)
+    assert is_free(lock)
 
 
-def test_an_error_inside_lets_go():
-    lock = ReadWriteLock()
-    for side in (lock.reading, lock.writing):
-        with pytest.raises(ValueError, match="inside"), side:
-            raise ValueError("inside")
-    with lock.writing:
-        assert not lock._inside
+@pytest.mark.parametrize("side", ["read", "write"])
+def test_who_waits_can_be_interrupted_and_leaves_the_door_open(lock, side):
+    inside, may_leave = threading.Event(), threading.Event()
+
+    def stay():
+        inside.set()
+        assert may_leave.wait(timeout=10)
+
+    with ThreadPoolExecutor(2) as pool:
+        holder = pool.submit(lock.write, stay)
+        assert inside.wait(timeout=10)
+        threading.Timer(0.1, interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            getattr(lock, side)(lambda: None)
+        may_leave.set()
+        holder.result(timeout=10)
+    assert is_free(lock)
+
+
+@pytest.mark.parametrize("side", ["read", "write"])
+def test_no_interrupt_leaves_it_held(lock, side):
+    stop, is_armed, n_interrupts = threading.Event(), False, 0
+
+    def handle(*signal_and_frame):
+        nonlocal is_armed
+        if is_armed:
+            is_armed = False
+            raise KeyboardInterrupt
+
+    def interrupt_often():
+        while not stop.is_set():
+            time.sleep(0.0005)
+            interrupt()
+
+    signal.signal(signal.SIGINT, handle)
+    thread = threading.Thread(target=interrupt_often)
+    thread.start()
+    take = getattr(lock, side)
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        try:
+            is_armed = True
+            while True:
+                take(int)
+        except KeyboardInterrupt:
+            n_interrupts += 1
+    stop.set()
+    thread.join()
+    assert n_interrupts > 100
+    assert is_free(lock)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks beside threads, which is what is tried
+@pytest.mark.parametrize("side", ["read", "write"])
+def test_a_forked_process_lets_go_of_what_other_threads_held(lock, side):
+    inside, may_leave = threading.Event(), threading.Event()
+
+    def stay():
+        inside.set()
+        assert may_leave.wait(timeout=30)
+
+    with ThreadPoolExecutor(1) as pool:
+        holder = pool.submit(getattr(lock, side), stay)
+        assert inside.wait(timeout=10)
+        child = os.fork()
+        if not child:
+            was_written = lock.reset()
+            os._exit(0 if was_written == (side == "write") and lock.write(int) == 0 else 1)
+        until(lambda: os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT))
+        assert os.waitpid(child, 0) == (child, 0)
+        may_leave.set()
+        holder.result(timeout=10)
+    assert is_free(lock)

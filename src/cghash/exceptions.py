@@ -4,7 +4,8 @@ CGHashError
 ├── InvalidInputError (ValueError)     an argument is not what it must be
 ├── NothingToLearnError (ValueError)   the supervision holds no comparison that any function could satisfy
 ├── FormatError (ValueError)           a file is truncated, altered, foreign or of an unknown version
-├── InUseError (OSError)               another writer has the file
+├── InUseError (OSError)               another writer has the file, or has changed it since
+├── InDoubtError (RuntimeError)        after an error, memory and disk may disagree: load again
 ├── ServerError (OSError)              a server of ours refused, failed or could not be reached
 ├── ClusterError (OSError)             a Dask scheduler cannot be reached, is lost, or its workers die over the work
 ├── MissingDataError (FileNotFoundError)   a data set is not here, and could not be fetched
@@ -37,7 +38,11 @@ class FormatError(CGHashError, ValueError):
 
 
 class InUseError(CGHashError, OSError):
-    """Another writer has the file."""
+    """Another writer has the file, or has changed it since it was read."""
+
+
+class InDoubtError(CGHashError, RuntimeError):
+    """After an error, what is in memory may not be what is on the disk; no more changes are taken: load again."""
 
 
 class ServerError(CGHashError, OSError):

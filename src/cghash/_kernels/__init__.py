@@ -10,6 +10,7 @@
 | `project`      | items times hyperplanes, in one fixed order of summation  | families.linear    |
 | `NearestLists` | least scores of each item, from blocks of products        | learning.neighbors |
 | `rank_codes`, `rank_keys` | what the criteria count in rankings with ties  | lab.ranking        |
+| `SharedLock`   | many readers or one writer, whatever interrupts them      | index              |
 
 `CGHASH_KERNELS=numpy` chooses the NumPy twins, `native` insists on the extension; `CGHASH_ISA` names an
 instruction set of the extension (`avx512vbmi`, `avx512`, `avx2`, `baseline`). The twins are the oracle in the tests:
@@ -32,6 +33,7 @@ __all__ = [
     "CodeBlocks",
     "NearestLists",
     "PairTable",
+    "SharedLock",
     "SignedGraph",
     "StumpRanks",
     "dot",
@@ -60,6 +62,7 @@ _chosen = _choose()
 CodeBlocks = _chosen.CodeBlocks
 NearestLists = _chosen.NearestLists
 PairTable = _chosen.PairTable
+SharedLock = _chosen.SharedLock
 SignedGraph = _chosen.SignedGraph
 StumpRanks = _chosen.StumpRanks
 dot = _chosen.dot

@@ -217,6 +217,9 @@ class DeviceBlocks:
     def forget(self) -> None:
         """Drop what `prepare` built: nothing."""
 
+    def forked(self) -> None:
+        """In a process that was just forked: no lock to let go of."""
+
     def reweight(self, weights: Any) -> None:
         """Drop what lacks a bit that counts under these weights: nothing."""
 

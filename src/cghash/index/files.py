@@ -16,7 +16,7 @@ from ..exceptions import FormatError
 from .checks import MOST_BITS, check_different
 from .ids import IdTable, ids_ascend
 from .pruning import keep_within
-from .sections import Content, Path, SectionFile, write_sections
+from .sections import FLAG, Content, Path, SectionFile, write_sections
 
 if TYPE_CHECKING:
     from .weighted_hamming import WeightedHammingIndex
@@ -28,7 +28,7 @@ _TABLES = "tables."  # what the names of the pruning tables' sections begin with
 _LONGEST_ABOUT = 1 << 20  # bytes
 _LARGEST = 2**63 - 1
 _AT_ONCE = 1 << 20  # codes
-_ALWAYS_CHECKED = ("about", "weights", "removed")  # also when the rest is mapped
+_ALWAYS_CHECKED = ("about", "weights", "removed", FLAG)  # also when the rest is mapped
 _SMALL = 1 << 20  # bytes of a table that is always checked too
 
 
@@ -63,7 +63,7 @@ class About:
         return found | ({"removed": -(-self.n // 8)} if self.n_removed else {})
 
 
-DTYPES = {"about": "|u1", "codes": "|u1", "weights": "<f8", "ids": "<i8", "removed": "|u1"}
+DTYPES = {"about": "|u1", "codes": "|u1", "weights": "<f8", "ids": "<i8", "removed": "|u1", FLAG: "|u1"}
 
 
 def write_index(index: WeightedHammingIndex, path: Path, parent: str | None, keep_removed: bool = True) -> About:
@@ -91,6 +91,7 @@ def write_index(index: WeightedHammingIndex, path: Path, parent: str | None, kee
     arrays = {"weights": index.weights, "ids": ids.explicit, "removed": ids.removed}
     contents += [Content(name, DTYPES[name], [array]) for name, array in arrays.items() if array is not None]
     contents += [Content(_TABLES + name, _on_disk(array), [array]) for name, array in tables.items()]
+    contents.append(Content(FLAG, DTYPES[FLAG], [np.zeros(1, np.uint8)]))
     write_sections(path, contents)
     return about
 
@@ -145,6 +146,11 @@ def read_index(
     return index, about, file
 
 
+def about_of(path: Path) -> About:
+    """What the file at a path says of itself."""
+    return read_about(SectionFile(path))
+
+
 def read_about(file: SectionFile) -> About:
     """What a file says of itself, after a look at whether it can be so."""
     section = file.sections.get("about")
@@ -187,7 +193,7 @@ def _check_lengths(about: About, file: SectionFile) -> None:
     """Each section is there with the length that the counts ask for, and no other."""
     wanted = about.lengths()
     tables = {_TABLES + name for name in about.tables}
-    if {"about", *wanted, *tables} != set(file.sections):
+    if {"about", *wanted, *tables} != set(file.sections) - {FLAG}:
         raise FormatError(f"its sections must be about, {', '.join([*wanted, *tables])}, got {list(file.sections)}")
     for name, dtype in DTYPES.items():
         section = file.sections.get(name)

@@ -167,16 +167,12 @@ class IdTable:
         self.ascending = self.ascending and follows
 
     def remove(self, positions: Ints) -> None:
+        bytes_, bits = positions >> 3, np.left_shift(1, positions & 7).astype(np.uint8)
         if self._removed is None:
             self._removed = np.zeros(-(-self.n // 8), dtype=np.uint8)
-        try:
-            np.bitwise_or.at(self._removed, positions >> 3, np.left_shift(1, positions & 7).astype(np.uint8))
-            self.n_removed += len(positions)
-        except BaseException:  # interrupted: what is marked is removed
-            self.n_removed = int(np.bitwise_count(self._removed).sum())
-            raise
-        finally:
-            self._allowed = None
+        np.bitwise_or.at(self._removed, bytes_, bits)
+        self.n_removed += len(positions)
+        self._allowed = None
 
     def kept(self) -> tuple[Ints, IdTable]:
         """Positions that are not removed, and the table of these alone."""

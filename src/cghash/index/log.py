@@ -3,6 +3,8 @@
 A header (magic, version, uuid of the index file, CRC-32), then records: length of the payload, operation, CRC-32 of
 these; payload; CRC-32 of all that. What is left of a record that a kill tore is its beginning, or ends in zeros: it was
 never acknowledged, and is dropped. Anything else that does not match is a FormatError. Integers are little-endian.
+
+Each knows the other: the log names the uuid of its index file, whose flag says that changes are in a log.
 """
 
 from __future__ import annotations
@@ -11,24 +13,25 @@ import os
 import struct
 import uuid
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import CGHashError, FormatError, InUseError, InvalidInputError
+from ..exceptions import CGHashError, FormatError, InDoubtError, InUseError, InvalidInputError
 from ..storage import flush_folder
-from .sections import Path, crc_of
+from .sections import FLAG, Path, SectionFile, crc_of
 
 if TYPE_CHECKING:
     from .files import About
     from .weighted_hamming import WeightedHammingIndex
 
 MAGIC, VERSION = b"\x89CGHLG\r\n", 1
-ADD, ADD_WITH_IDS, REMOVE, UPDATE, REWEIGHT, UNWEIGHT = range(1, 7)
+SUFFIX = ".log"
+ADD, ADD_WITH_IDS, REMOVE, UPDATE, REWEIGHT, UNWEIGHT, ADD_FROM = range(1, 8)
 
 _HEADER = struct.Struct("<8sI16sI")  # magic, version, uuid of the index file, CRC-32
 _RECORD = struct.Struct("<QB3xI")  # length of the payload, operation, CRC-32 of these
@@ -38,11 +41,14 @@ _SMALL = 1 << 20  # bytes that are copied together for the sake of one write
 
 @dataclass(frozen=True)
 class Change:
-    """One call that changed an index; payloads are codes, then ids, or weights."""
+    """One call that changed an index; payloads are codes, then ids, or weights.
+
+    ADD_FROM has the first id alone; those after it follow. ADD, of earlier logs, does not say which ids it gave.
+    """
 
     operation: int
     codes: NDArray[np.uint8] | None = None
-    ids: NDArray[np.int64] | None = None
+    ids: NDArray[np.int64] | int | None = None
     weights: NDArray[np.float64] | None = None
 
     def payload(self) -> list[memoryview]:
@@ -54,8 +60,10 @@ class Change:
         ]
 
     def apply(self, index: WeightedHammingIndex) -> None:
-        if self.operation in (ADD, ADD_WITH_IDS):
-            index.add(self.codes, self.ids)  # type: ignore[arg-type]
+        if self.operation == ADD_FROM and self.ids.item() != index.next_id:  # type: ignore[union-attr]
+            raise ValueError(f"ids are added from {self.ids} on, but {index.next_id} is next")
+        if self.operation in (ADD, ADD_FROM, ADD_WITH_IDS):
+            index.add(self.codes, self.ids if self.operation == ADD_WITH_IDS else None)  # type: ignore[arg-type]
         elif self.operation == REMOVE:
             index.remove(self.ids)  # type: ignore[arg-type]
         elif self.operation == UPDATE:
@@ -66,14 +74,18 @@ class Change:
 
 def change_of(operation: int, payload: bytes, n_bytes: int) -> Change:
     """The inverse of `payload`; ValueError when the lengths cannot be."""
-    code, identity = {ADD: (n_bytes, 0), REMOVE: (0, 8)}.get(operation, (n_bytes, 8))
     if operation in (REWEIGHT, UNWEIGHT):
         return Change(operation, weights=_array(payload, "<f8") if operation == REWEIGHT else None)
-    if not ADD <= operation <= UPDATE or len(payload) % (code + identity):
+    if not (ADD <= operation <= UPDATE or operation == ADD_FROM):
+        raise ValueError(f"operation {operation} is not known")
+    code = 0 if operation == REMOVE else n_bytes
+    identity = 0 if operation in (ADD, ADD_FROM) else 8  # bytes for each item
+    first = 8 if operation == ADD_FROM else 0
+    n, left = divmod(len(payload) - first, code + identity)
+    if n < 0 or left:
         raise ValueError(f"operation {operation} with {len(payload)} bytes")
-    n = len(payload) // (code + identity)
     codes = np.frombuffer(payload, dtype=np.uint8, count=n * code).reshape(n, code) if code else None
-    return Change(operation, codes, _array(payload[n * code :], "<i8") if identity else None)
+    return Change(operation, codes, _array(payload[n * code :], "<i8") if first or identity else None)
 
 
 def _array(payload: bytes, dtype: str) -> NDArray[Any]:
@@ -83,33 +95,37 @@ def _array(payload: bytes, dtype: str) -> NDArray[Any]:
 
 def log_path(path: Path) -> str:
     """Where the log of an index file is: beside the file itself, also when a link leads there."""
-    return os.path.realpath(path) + ".log"
+    return os.path.realpath(path) + SUFFIX
 
 
-def replay(path: Path, about: About, index: WeightedHammingIndex) -> int:
-    """Make the changes that the log beside an index file holds; how many there are."""
+def replay(file: SectionFile, about: About, index: WeightedHammingIndex) -> tuple[int, int]:
+    """Make the changes that the log beside an index file holds; how many there are, and where the last ends."""
     try:
-        file = open(log_path(path), "rb")  # noqa: SIM115
+        log = open(log_path(file.path), "rb")  # noqa: SIM115
     except FileNotFoundError:
-        return 0
-    with file:
-        return _replayed(file, about, index)[0]
+        _check_log_is_there(file, None, about)
+        return 0, 0
+    with log:
+        return _replayed(log, file, about, index)
 
 
 class Log:
-    """The log of an index file, locked: no other process or `Log` can write to it until it is closed."""
+    """The log of an index file, locked: no other process or `Log` can write to it until it is closed.
 
-    def __init__(self, path: Path) -> None:
+    `suspend` comes before what may put a new index file in its place, `resume` or `restart` after it: in between,
+    whatever happens, no change is taken, as it might be written to a log that nobody reads.
+    """
+
+    def __init__(self, path: Path, *, keep: bool = True) -> None:
+        """Lock it; where there is none, make one, and keep that or delete it at the end."""
         self.path = log_path(path)
-        existed = os.path.exists(self.path)
-        self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
         self._end = 0
-        self._broken = False
+        self._doubt = ""  # why no change is taken
+        self._has_flag = True  # of the index file: set already, or there is none to set
+        self._keep = keep
+        self._lock(path)
         try:
-            self._lock(path)
             self.base = _base(self._file)
-            if not existed:
-                flush_folder(os.path.dirname(self.path))
         except BaseException:
             self.close()
             raise
@@ -121,44 +137,72 @@ class Log:
             raise CGHashError(
                 f"{path}: writing to a loaded index needs flock, which this system lacks: build it anew"
             ) from error
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise InUseError(f"{path} is open for writing elsewhere: one writer at a time") from error
+        while True:
+            handle, is_new = _opened(self.path)
+            self._file = os.fdopen(handle, "r+b", buffering=0)  # no buffer, whose lock a fork may find taken
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if self._is_at_its_path():
+                    self._keep = self._keep or not is_new
+                    if is_new and self._keep:
+                        flush_folder(os.path.dirname(self.path))
+                    return
+            except BaseException as error:
+                self._file.close()
+                if isinstance(error, BlockingIOError):
+                    raise InUseError(f"{path} is open for writing elsewhere: one writer at a time") from error
+                raise
+            self._file.close()  # deleted by who had it before
 
-    def replay(self, about: About, index: WeightedHammingIndex) -> int:
+    def _is_at_its_path(self) -> bool:
+        with suppress(FileNotFoundError):
+            return os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno()))
+        return False
+
+    def replay(self, file: SectionFile, about: About, index: WeightedHammingIndex) -> tuple[int, int]:
         """As the function, and cut off a torn record; from here on changes can be written."""
-        n, end = _replayed(self._file, about, index)
+        n, end = _replayed(self._file, file, about, index)
         if end:
             os.ftruncate(self._file.fileno(), end)
             self.base, self._end = about.uuid, end
         else:
             self.restart(about.uuid)
-        return n
+        self._has_flag = file.flag or FLAG not in file.sections
+        return n, self._end
 
     @property
     def empty(self) -> bool:
         return self._end <= _HEADER.size
 
+    @property
+    def end(self) -> int:
+        """Where the last record ends."""
+        return self._end
+
+    def suspend(self) -> None:
+        self._doubt = "a new index file was being written"
+
+    def resume(self) -> None:
+        """Go on: the index file is the same as before."""
+        self._doubt = ""
+
     def restart(self, base: str) -> None:
         """Forget all changes: they are in the index file of that uuid now."""
-        self._broken = True
+        self.suspend()
         os.ftruncate(self._file.fileno(), 0)
         head = _HEADER.pack(MAGIC, VERSION, uuid.UUID(base).bytes, 0)[: -_CRC.size]
-        self.base, self._end = base, 0
+        self._end = 0
         self._append([head, _CRC.pack(zlib.crc32(head))])
-        self._broken = False
+        self.base, self._has_flag = base, False
+        self.resume()
 
-    @contextmanager
-    def written(self, change: Change) -> Iterator[None]:
-        """Write a change and flush it to the disk, then let it be made; cut it off when either fails."""
-        self.check_open()
-        if self._broken:
-            raise OSError(f"{self.path} could not be mended after an error: load the index again to change it")
+    def keep(self, change: Change, make: Callable[[], None]) -> None:
+        """Write a change and flush it to the disk, then make it; cut it off when either fails."""
+        self._set_flag()
         end = self._end
         try:
             self._append(_record(change))
-            yield
+            make()
         except BaseException:
             self._cut(end)
             raise
@@ -168,12 +212,43 @@ class Log:
         return self._file.closed
 
     def check_open(self) -> None:
+        """Refuse changes of an index that was closed, that another process opened, or that may not fit its files."""
         if self.closed:
-            raise InvalidInputError("the index was closed: load it again to change it")
+            raise InvalidInputError(self._doubt or "the index was closed: load it again to change it")
+        if self._doubt:
+            raise InDoubtError(
+                f"{self.path} takes no more changes: {self._doubt} when an error came, and what is on the disk could "
+                "not be made sure of. What was acknowledged is there: load the index again to go on"
+            )
 
     def close(self) -> None:
         """Let others write."""
+        if self.closed:
+            return
+        import fcntl
+
+        with suppress(OSError):
+            if not self._keep:
+                os.unlink(self.path)
+            fcntl.flock(self._file, fcntl.LOCK_UN)  # a forked process may not have closed it yet
         self._file.close()
+
+    def forked(self) -> None:
+        """In a process that was forked: leave the file to the one that opened it."""
+        self._keep = True
+        self._doubt = "the index was opened for writing before this process was forked: load it here to change it"
+        self._file.close()
+
+    def _set_flag(self) -> None:
+        if self._has_flag:
+            return
+        from .files import read_about
+
+        file = SectionFile(self.path.removesuffix(SUFFIX))
+        if read_about(file).uuid != self.base:
+            raise InUseError(f"{file.path} was replaced by another program: load it again to change it")
+        file.set_flag()
+        self._has_flag = True
 
     def _append(self, parts: list[Any]) -> None:
         at = self._end
@@ -187,10 +262,19 @@ class Log:
         self._end = at
 
     def _cut(self, end: int) -> None:
-        self._broken = True
+        self._doubt = "a change was being written"
         with suppress(OSError):
             os.ftruncate(self._file.fileno(), end)
-            self._end, self._broken = end, False
+            os.fsync(self._file.fileno())
+            self._end, self._doubt = end, ""
+
+
+def _opened(path: str) -> tuple[int, bool]:
+    """A file to read and write, and whether it is new."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), True
+    except FileExistsError:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666), False
 
 
 def _record(change: Change) -> list[Any]:
@@ -216,20 +300,35 @@ def _base(file: BinaryIO) -> str | None:
     return uuid.UUID(bytes=base).hex
 
 
-def _replayed(file: BinaryIO, about: About, index: WeightedHammingIndex) -> tuple[int, int]:
+def _replayed(log: BinaryIO, file: SectionFile, about: About, index: WeightedHammingIndex) -> tuple[int, int]:
     """How many changes there are, and where the last ends; 0 where the log is empty or folded in already."""
-    base = _base(file)
+    base = _base(log)
+    _check_log_is_there(file, base, about)
     if base is None or base == about.parent:
         return 0, 0
     if base != about.uuid:
-        raise FormatError(f"{file.name} is the log of another index file: it names {base}, not {about.uuid}")
+        raise FormatError(f"{log.name} is the log of another index file: it names {base}, not {about.uuid}")
     n, end = 0, _HEADER.size
-    for n, (operation, payload, end) in enumerate(_records(file), 1):  # noqa: B007
+    for n, (operation, payload, end) in enumerate(_records(log), 1):  # noqa: B007
         try:
             change_of(operation, payload, index.n_bytes).apply(index)
         except ValueError as error:
-            raise FormatError(f"{file.name} is damaged: record {n} does not fit the index: {error}") from error
+            raise FormatError(f"{log.name} is damaged: record {n} does not fit the index: {error}") from error
     return n, end
+
+
+def _check_log_is_there(file: SectionFile, base: str | None, about: About) -> None:
+    if file.flag and base in (None, about.parent):
+        raise FormatError(
+            f"{file.path} lacks its log: changes were written to it, and {log_path(file.path)} "
+            f"{'is not there' if base is None else 'is of an earlier file'}. Put it beside the index file again, under "
+            "the same name; if it is lost, load(..., ignore_log=True) reads what the index file itself holds"
+        )
+
+
+def end_of(log: Log, about: About) -> int:
+    """Where the last change of an index file ends in its log; 0 where it has none."""
+    return max((end for _, _, end in _records(log._file)), default=0) if log.base == about.uuid else 0
 
 
 def _records(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .._interrupts import held_off
 from .._validation import check_jobs
-from ..exceptions import FormatError, InUseError
-from .files import read_index, verify_file, write_index
-from .log import Log, log_path, replay
-from .sections import Path, SectionFile
+from ..exceptions import FormatError, InUseError, InvalidInputError
+from ..storage import flush_folder
+from .files import about_of, read_index, verify_file, write_index
+from .keeping import Keeping, Seen
+from .log import Log, end_of, log_path, replay
+from .sections import Path, SectionFile, is_section_file
 
 if TYPE_CHECKING:
     from .weighted_hamming import WeightedHammingIndex
@@ -21,17 +26,27 @@ _AT_ONCE = 1 << 20  # codes
 
 
 def open_index(
-    cls: type[Index], path: Path, mapped: bool, writable: bool, n_jobs: int | None, device: Any = None
+    cls: type[Index],
+    path: Path,
+    mapped: bool,
+    writable: Any = False,
+    n_jobs: int | None = None,
+    device: Any = None,
+    ignore_log: bool = False,
 ) -> Index:
     """The index of a file and its log; once more when another process has put a new file in its place meanwhile."""
     check_jobs(n_jobs)
+    _check_writable(writable, ignore_log)
     for _ in range(_TRIES):
         index, about, file = read_index(cls, path, mapped, n_jobs, device)
-        log = Log(path) if writable else None
+        log = Log(path) if writable is True else None
         try:
-            n_changes = log.replay(about, index) if log else replay(path, about, index)
+            n_changes, end = 0, 0
+            if not ignore_log:
+                n_changes, end = log.replay(file, about, index) if log else replay(file, about, index)
             if _is_still_there(path, file):
-                index._log = log
+                seen = Seen(os.path.realpath(path), about.uuid, end if n_changes else 0)
+                index._keeping = Keeping(seen, log, read_only=not writable)
                 index.file = {"path": os.fspath(path), "mapped": mapped, "bytes": file.size, "log_records": n_changes}
                 index.file |= {"digest": file.digest}
                 return index  # type: ignore[return-value]
@@ -45,6 +60,15 @@ def open_index(
     raise InUseError(f"{path} is written anew again and again: {_TRIES} attempts to read it failed")
 
 
+def _check_writable(writable: Any, ignore_log: bool) -> None:
+    if writable not in (True, False, "memory"):
+        raise InvalidInputError(f"writable must be True, False or 'memory', got {writable!r}")
+    if ignore_log and writable is True:
+        raise InvalidInputError(
+            "ignore_log needs writable=False or 'memory', as changes in the log would be lost: save to another file"
+        )
+
+
 def _is_still_there(path: Path, file: SectionFile) -> bool:
     found = os.stat(path)
     return (found.st_dev, found.st_ino) == file.identity
@@ -52,31 +76,80 @@ def _is_still_there(path: Path, file: SectionFile) -> bool:
 
 def save_index(index: WeightedHammingIndex, path: Path, keep_removed: bool = True) -> None:
     """Write an index in one file; a log beside it, whose changes are of the file before, begins anew."""
-    own = index._log is not None and not index._log.closed and index._log.path == log_path(path)
-    log = index._log if own else Log(path) if os.path.exists(log_path(path)) else None
-    try:
-        about = write_index(index, path, log.base if log else None, keep_removed)
+    index._keeping.check_whole()
+    with _locked(index, path) as log:
+        before = log.base if log else None
         if log:
-            log.restart(about.uuid)
-    finally:
-        if log and not own:
+            log.suspend()
+        try:
+            about = write_index(index, path, before, keep_removed)
+            if log:
+                log.restart(about.uuid)
+        except BaseException:
+            if log:
+                _settle(log, path, before)
+            raise
+    keeping = index._keeping
+    if keeping.seen and keeping.seen.path == os.path.realpath(path):
+        keeping.seen = Seen(keeping.seen.path, about.uuid, 0)
+
+
+@contextmanager
+def _locked(index: WeightedHammingIndex, path: Path) -> Iterator[Log | None]:
+    """The index's own log, or that of the file which is to be replaced; None where there is no file."""
+    own = index._keeping.log
+    if own and not own.closed and own.path == log_path(path):
+        own.check_open()
+        yield own
+    elif os.path.exists(log_path(path)) or is_section_file(path):
+        log = Log(path, keep=False)
+        try:
+            _check_unchanged(index._keeping.seen, path, log)
+            yield log
+        finally:
             log.close()
+    else:
+        yield None
+
+
+def _check_unchanged(seen: Seen | None, path: Path, log: Log) -> None:
+    """Refuse to replace a file that another writer has changed since the index was read from it."""
+    if seen is None or seen.path != os.path.realpath(path):
+        return
+    with suppress(FormatError, FileNotFoundError):  # damaged since, or gone: nothing to lose
+        about = about_of(path)
+        if (about.uuid, end_of(log, about)) != (seen.uuid, seen.log_end):
+            raise InUseError(
+                f"{path} was changed by another writer since it was loaded, and saving over it would lose that: load "
+                "it again, or save to another file"
+            )
+
+
+def _settle(log: Log, path: Path, before: str | None) -> None:
+    """After an error, go on with the file that stands there, the one before or the new; else take no more changes."""
+    with held_off(), suppress(OSError, FormatError):
+        about = about_of(path)
+        if about.uuid == before:
+            log.resume()
+        elif before and about.parent == before:
+            flush_folder(os.path.dirname(os.path.realpath(path)))
+            log.restart(about.uuid)
 
 
 def compact_index(index: WeightedHammingIndex) -> None:
     """Drop removed positions; fold the log, if there is one, into a new file."""
-    if index._log is None:
+    keeping = index._keeping
+    keeping.check()
+    if keeping.log is None:
         if index._ids.n_removed:
             _drop_removed(index)
         return
-    index._log.check_open()
-    if index._log.empty and not index._ids.n_removed:
+    if keeping.log.empty and not index._ids.n_removed:
         return
     path = index.file["path"]
     save_index(index, path, keep_removed=False)
     fresh, _, file = read_index(type(index), path, index.file["mapped"], index.n_jobs, index.device)
-    index._take_over(fresh)
-    index.file |= {"bytes": file.size, "log_records": 0, "digest": file.digest}
+    index._take_over(fresh, index.file | {"bytes": file.size, "log_records": 0, "digest": file.digest})
 
 
 def _drop_removed(index: WeightedHammingIndex) -> None:
@@ -86,12 +159,12 @@ def _drop_removed(index: WeightedHammingIndex) -> None:
         blocks.append(index._blocks.get(positions[first : first + _AT_ONCE]))
     fresh = type(index)(index.n_bits)
     fresh._blocks, fresh._ids = blocks, ids
-    index._take_over(fresh)
+    index._take_over(fresh, index.file)
 
 
 def verify_index(cls: type[WeightedHammingIndex], path: Path) -> dict[str, Any]:
     """Check every byte of a file and its log; FormatError for what is wrong, else what was checked."""
     file = verify_file(path)
-    index = open_index(cls, path, mapped=True, writable=False, n_jobs=None)
+    index = open_index(cls, path, mapped=True)
     facts = {name: index.file[name] for name in ("bytes", "log_records")}
     return {"n_codes": len(index), "sections": len(file.sections)} | facts

@@ -2,7 +2,8 @@
 
 A header, whole pages long: magic, version, number of sections, size of the file; for each section its name, dtype,
 offset, length and CRC-32; last its own CRC-32. Then the sections in the order of the table, each filled up with zeros
-to a whole page, which its CRC-32 covers too. Integers are little-endian.
+to a whole page, which its CRC-32 covers too. Integers are little-endian. One section, `logged`, is a flag that is set
+in place later: its CRC-32 is that of the flag at 0.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ..storage import described, written_atomically
 
 MAGIC, VERSION = b"\x89CGHIX\r\n", 1
 PAGE = 4096
+FLAG = "logged"
 DTYPES = ("|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f4", "<f8")
 
 Path = str | os.PathLike[str]
@@ -103,22 +105,40 @@ class SectionFile:
         array = held[: section.length].view(np.dtype(section.dtype))
         return array.astype(array.dtype.newbyteorder("="), copy=False)
 
+    @property
+    def flag(self) -> bool:
+        """Whether the flag is set; a file of earlier versions has none."""
+        if FLAG not in self.sections:
+            return False
+        value = self.array(FLAG).tolist()
+        if value not in ([0], [1]):
+            raise FormatError(f"{self.path} is damaged: section {FLAG!r} must be one byte, 0 or 1, got {value[:2]}")
+        return bool(value[0])
+
+    def set_flag(self) -> None:
+        """Set the flag in the file, on the disk too."""
+        with open(self.path, "r+b", buffering=0) as file:
+            file.seek(self.sections[FLAG].offset)
+            file.write(b"\1")
+            os.fsync(file.fileno())
+
     def check(self, name: str) -> None:
         """FormatError when a mapped section does not match its checksum."""
         section = self.sections[name]
         if self._mapped is not None:
-            self._compare(section, crc_of(_split(self._mapped[section.offset : section.end])))
+            self._compare(section, self._mapped[section.offset : section.end])
 
     def _checked(self, file: BinaryIO, section: Section) -> Array:
         file.seek(section.offset)
         held = np.fromfile(file, dtype=np.uint8, count=section.end - section.offset)
         if held.size != section.end - section.offset:
             raise FormatError(f"{self.path} was cut short while it was read")
-        self._compare(section, crc_of(_split(held)))
+        self._compare(section, held)
         return held
 
-    def _compare(self, section: Section, crc: int) -> None:
-        if crc != section.crc:
+    def _compare(self, section: Section, held: Array) -> None:
+        pieces = [b"\0", held[1:]] if section.name == FLAG else _split(held)
+        if crc_of(pieces) != section.crc:
             raise FormatError(f"{self.path} is damaged: section {section.name!r} does not match its checksum")
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,8 +28,8 @@ from .checks import (
 )
 from .chosen import Chosen, choose
 from .ids import IdTable
-from .locks import ReadWriteLock
-from .log import ADD, ADD_WITH_IDS, REMOVE, REWEIGHT, UNWEIGHT, UPDATE, Change, Log
+from .keeping import Keeping, follow
+from .log import ADD_FROM, ADD_WITH_IDS, REMOVE, REWEIGHT, UNWEIGHT, UPDATE
 from .pruning import Pruning, keep_within, room_for_tables
 
 __all__ = ["WeightedHammingIndex"]
@@ -77,6 +76,11 @@ class WeightedHammingIndex:
     (array([5., 8.]), array([0, 2]))
     """
 
+    _weights: Floats | None
+    _whole: Ints  # (8·n_bytes,) weights as multiples of `_unit`
+    _unit: float
+    _pruning: Pruning
+
     def __init__(
         self,
         n_bits: int,
@@ -95,14 +99,14 @@ class WeightedHammingIndex:
         self.max_memory = None if max_memory is None else min(check_whole(max_memory, 0, "max_memory"), _MOST_MEMORY)
         self.functions = None if functions is None else check_functions(functions)
         self.n_jobs = n_jobs
-        self._lock = ReadWriteLock()
+        self._lock = _kernels.SharedLock()
+        self._keeping = Keeping()
         self.device: str | None = None if device is None else str(device_of(device))
         self._blocks = self._new_blocks()
         self._ids = IdTable()
-        self._set_weights(weights)
-        self._pruning = Pruning()
-        self._log: Log | None = None
+        self._set_weights(None if weights is None else check_weights(weights, self.n_bits))
         self.file: dict[str, Any] = {}  # where it was loaded from: path, mapped, bytes, log_records, digest
+        follow(self)
 
     # What is in it
 
@@ -129,8 +133,7 @@ class WeightedHammingIndex:
     @property
     def ids(self) -> Ints:
         """(n,) ids, in the order in which they were added."""
-        with self._lock.reading:
-            return self._ids.present()
+        return self._lock.read(lambda: self._ids.present())  # type: ignore[no-any-return]
 
     @property
     def next_id(self) -> int:
@@ -143,8 +146,7 @@ class WeightedHammingIndex:
     def __contains__(self, identity: object) -> bool:
         if not isinstance(identity, int | np.integer) or not 0 <= identity <= LARGEST_ID:
             return False
-        with self._lock.reading:
-            return bool(self._ids.find(np.array([identity], dtype=np.int64))[0] >= 0)
+        return bool(self._lock.read(lambda: self._ids.find(np.array([identity], dtype=np.int64)))[0] >= 0)
 
     def __repr__(self) -> str:
         kind = "unweighted" if self._weights is None else "weighted"
@@ -152,12 +154,14 @@ class WeightedHammingIndex:
 
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle or a copy holds; tables are built again when they pay, and a log stays behind."""
-        with self._lock.reading:
-            positions, ids = self._ids.kept()
-            options = {"prune": self.prune, "max_memory": self.max_memory, "n_jobs": self.n_jobs, "device": self.device}
-            options |= {"functions": self.functions}
-            codes = self._blocks.get(positions)
-            return {"options": options, "n_bits": self.n_bits, "weights": self._weights, "codes": codes, "ids": ids}
+        return self._lock.read(self._state)  # type: ignore[no-any-return]
+
+    def _state(self) -> dict[str, Any]:
+        positions, ids = self._ids.kept()
+        options = {"prune": self.prune, "max_memory": self.max_memory, "n_jobs": self.n_jobs, "device": self.device}
+        options |= {"functions": self.functions}
+        codes = self._blocks.get(positions)
+        return {"options": options, "n_bits": self.n_bits, "weights": self._weights, "codes": codes, "ids": ids}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["n_bits"], state["weights"], **state["options"])  # type: ignore[misc]
@@ -189,14 +193,16 @@ class WeightedHammingIndex:
         given = None if ids is None else check_ids(ids)
         if given is not None and len(given) != len(packed):
             raise InvalidInputError(f"ids must be as many as codes, {len(packed)}, got {len(given)}")
-        with self._lock.writing:
-            fresh = self._ids.new_ids(len(packed), given)
-            with self._recorded(ADD if fresh is None else ADD_WITH_IDS, packed, fresh):
-                self._append(packed, fresh)
-            keep_within(self._blocks, self._ids, self.max_memory)
+        self._lock.write(self._add, packed, given)
+
+    def _add(self, packed: Codes, given: Ints | None) -> None:
+        fresh = self._ids.new_ids(len(packed), given)
+        operation, ids = (ADD_FROM, self.next_id) if fresh is None else (ADD_WITH_IDS, fresh)
+        self._keeping.make(lambda: self._append(packed, fresh), operation, packed, ids)
+        keep_within(self._blocks, self._ids, self.max_memory)
 
     def _append(self, codes: Codes, ids: Ints | None) -> None:
-        """Codes and ids, or neither: Ctrl-C comes when the codes are there."""
+        """Codes and ids, or neither, where memory ends."""
         before = self._ids.state()
         try:
             self._blocks.append(codes)
@@ -210,10 +216,11 @@ class WeightedHammingIndex:
         """Remove items; an id that is not in the index is an error, and then nothing is removed."""
         wanted = check_ids(ids)
         check_different(wanted)
-        with self._lock.writing:
-            positions = self._ids.positions(wanted)
-            with self._recorded(REMOVE, None, wanted):
-                self._ids.remove(positions)
+        self._lock.write(self._remove, wanted)
+
+    def _remove(self, wanted: Ints) -> None:
+        positions = self._ids.positions(wanted)
+        self._keeping.make(lambda: self._ids.remove(positions), REMOVE, None, wanted)
 
     def update(self, codes: ArrayLike, ids: ArrayLike) -> None:
         """Replace the codes of items that are in the index."""
@@ -221,10 +228,11 @@ class WeightedHammingIndex:
         check_different(wanted)
         if len(wanted) != len(packed):
             raise InvalidInputError(f"ids must be as many as codes, {len(packed)}, got {len(wanted)}")
-        with self._lock.writing:
-            positions = self._ids.positions(wanted)
-            with self._recorded(UPDATE, packed, wanted):
-                self._blocks.put(positions, packed)
+        self._lock.write(self._update, packed, wanted)
+
+    def _update(self, packed: Codes, wanted: Ints) -> None:
+        positions = self._ids.positions(wanted)
+        self._keeping.make(lambda: self._blocks.put(positions, packed), UPDATE, packed, wanted)
 
     def reweight(self, weights: ArrayLike | None) -> None:
         """Search under other weights from now on; the codes stay.
@@ -232,21 +240,17 @@ class WeightedHammingIndex:
         Tables hold no bits that had weight 0 when they were built: where such a bit gets a weight, they are built anew.
         """
         checked = None if weights is None else check_weights(weights, self.n_bits)
-        operation = UNWEIGHT if checked is None else REWEIGHT
-        with self._lock.writing, self._recorded(operation, None, None, checked):
-            self._set_weights(checked)
-            self._blocks.reweight(self._whole)
-            self._pruning = Pruning()  # what did not pay before may pay now
+        change = (UNWEIGHT if checked is None else REWEIGHT, None, None, checked)
+        self._lock.write(lambda: self._keeping.make(lambda: self._set_weights(checked), *change))
 
     def reconstruct(self, ids: ArrayLike) -> Codes:
         """The packed codes (n, n_bytes) of items."""
-        with self._lock.reading:
-            return self._blocks.get(self._ids.positions(check_ids(ids)))  # type: ignore[no-any-return]
+        wanted = check_ids(ids)
+        return self._lock.read(lambda: self._blocks.get(self._ids.positions(wanted)))  # type: ignore[no-any-return]
 
     def prepare(self) -> None:
         """Build the tables that search prunes by, if they may be built and an estimate says that they pay."""
-        with self._lock.writing:
-            self._prepare()
+        self._lock.write(self._prepare)
 
     # Search
 
@@ -268,17 +272,11 @@ class WeightedHammingIndex:
         """
         queries, single = check_queries(codes, self.n_bits)
         wanted = check_whole(k, 1, "k")
-        with self._lock.reading:
-            n, pruning = self._ids.n, self._pruning
-            began = perf_counter() if self.prune and pruning.may_pay(self._blocks, n) else None
-            chosen = choose(filter, self._ids)
-            most = wanted if wanted < chosen[0] else chosen[0]  # min() would be a call
-            distances, ids = self._nearest(queries, most, chosen)
-            paid = began is not None and pruning.has_paid(perf_counter() - began, n)
+        distances, ids, paid = self._lock.read(self._search, queries, wanted, filter)
         if paid:
-            self._prepare_unasked()
-        if most < wanted:
-            missing = ((0, 0), (0, wanted - most))
+            self._lock.write(self._prepare_unasked)
+        if ids.shape[1] < wanted:
+            missing = ((0, 0), (0, wanted - ids.shape[1]))
             distances, ids = (
                 np.pad(distances, missing, constant_values=np.inf),
                 np.pad(ids, missing, constant_values=-1),
@@ -302,34 +300,34 @@ class WeightedHammingIndex:
         """
         queries, _ = check_queries(codes, self.n_bits)
         limit = check_radius(radius)
-        with self._lock.reading:
-            chosen = choose(filter, self._ids)
-            whole_limit = math.floor(min(limit / self._unit, 2.0**53))
-            offsets, distances, ids = self._within(queries, whole_limit, chosen)
-            # NumPy's own int64, which it prints without its name
-            return offsets.view(np.int64), distances, ids.view(np.int64)
+        offsets, distances, found = self._lock.read(self._within, queries, limit, filter)
+        # NumPy's own int64, which it prints without its name
+        return offsets.view(np.int64), distances, found.view(np.int64)
 
     def info(self) -> dict[str, Any]:
         """Sizes and memory: `code_bytes`, `id_bytes`, `prune_bytes` and `memory`, their sum."""
-        with self._lock.reading:
-            found = self._blocks.info() | {"n_prepared": self._blocks.n_prepared}
-            about: dict[str, Any] = {"n_bits": self.n_bits, "n_codes": len(self), "n_removed": self._ids.n_removed}
-            about |= {"weighted": self._weights is not None, "instruction_set": _kernels.instruction_set()}
-            about |= {} if self.device is None else {"device": self.device}
-            about |= found | {"id_bytes": self._ids.nbytes}
-            return about | {"memory": found["code_bytes"] + found["prune_bytes"] + self._ids.nbytes}
+        return self._lock.read(self._info)  # type: ignore[no-any-return]
+
+    def _info(self) -> dict[str, Any]:
+        found = self._blocks.info() | {"n_prepared": self._blocks.n_prepared}
+        about: dict[str, Any] = {"n_bits": self.n_bits, "n_codes": len(self), "n_removed": self._ids.n_removed}
+        about |= {"weighted": self._weights is not None, "instruction_set": _kernels.instruction_set()}
+        about |= {} if self.device is None else {"device": self.device}
+        about |= found | {"id_bytes": self._ids.nbytes}
+        return about | {"memory": found["code_bytes"] + found["prune_bytes"] + self._ids.nbytes}
 
     # Files
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to one file: beside its place, then renamed, so that a kill leaves the old file or the new.
 
-        A log beside the file, of changes to what the file held before, begins anew.
+        A log beside the file, of changes to what the file held before, begins anew. Where another writer has changed
+        the file that this index was loaded from, it is not replaced: InUseError.
         """
         from .opening import save_index
 
-        with self._lock.reading if self._log is None else self._lock.writing:  # two cannot begin a log anew
-            save_index(self, path)
+        hold = self._lock.read if self._keeping.log is None else self._lock.write  # two cannot begin a log anew
+        hold(save_index, self, path)
 
     @classmethod
     def load(
@@ -337,9 +335,10 @@ class WeightedHammingIndex:
         path: str | os.PathLike[str],
         mmap: bool = True,
         *,
-        writable: bool = False,
+        writable: bool | Literal["memory"] = False,
         n_jobs: int | None = None,
         device: Any = None,
+        ignore_log: bool = False,
     ) -> Self:
         """Read an index that `save` wrote, and make the changes that its log holds.
 
@@ -349,17 +348,19 @@ class WeightedHammingIndex:
         mmap : bool, default=True
             Map the file: it opens at once, pages are read as they are needed, and processes share them. False reads
             all of it and verifies its checksums.
-        writable : bool, default=False
-            Write every change to a log beside the file, `path` + ".log", and flush it to the disk before it is made;
-            one writer at a time, until `close`. Otherwise changes stay in memory.
+        writable : bool or "memory", default=False
+            True writes every change to a log beside the file, `path` + ".log", and flushes it to the disk before it is
+            made; one writer at a time, until `close`. "memory" makes changes in memory alone. False refuses them.
         n_jobs : int, default=None
             Threads; None and -1 are all cores.
         device : as for the index, default=None
             Bring the codes there.
+        ignore_log : bool, default=False
+            Read what the file itself holds, where its log is lost or damaged.
         """
         from .opening import open_index
 
-        return open_index(cls, path, mmap, writable, n_jobs, device)
+        return open_index(cls, path, mmap, writable, n_jobs, device, ignore_log)
 
     @classmethod
     def verify(cls, path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -372,14 +373,11 @@ class WeightedHammingIndex:
         """Drop what was removed; of a writable index, write a new file with all changes and begin an empty log."""
         from .opening import compact_index
 
-        with self._lock.writing:
-            compact_index(self)
+        self._lock.write(compact_index, self)
 
     def close(self) -> None:
         """Let go of the log of a writable index, which can be searched on, but not changed."""
-        if self._log is not None:
-            with self._lock.writing:
-                self._log.close()
+        self._lock.write(lambda: self._keeping.close())
 
     def __enter__(self) -> Self:
         return self
@@ -391,6 +389,15 @@ class WeightedHammingIndex:
 
     # Within
 
+    def _search(self, queries: Codes, wanted: int, filter: ArrayLike | None) -> tuple[Floats, Ints, bool]:  # noqa: A002
+        """As many as there are, and whether it is time to build tables."""
+        n, pruning = self._ids.n, self._pruning
+        began = perf_counter() if self.prune and pruning.may_pay(self._blocks, n) else None
+        chosen = choose(filter, self._ids)
+        most = wanted if wanted < chosen[0] else chosen[0]  # min() would be a call
+        distances, ids = self._nearest(queries, most, chosen)
+        return distances, ids, began is not None and pruning.has_paid(perf_counter() - began, n)
+
     def _nearest(self, queries: Codes, k: int, chosen: Chosen) -> Any:
         if k == 0:
             return np.zeros((len(queries), 0)), np.zeros((len(queries), 0), dtype=np.int64)
@@ -400,19 +407,25 @@ class WeightedHammingIndex:
             return blocks.search_among(queries, positions, k, self._whole, ids, self._threads, self._unit)
         return blocks.search(queries, k, self._whole, ids, bits, count, self._threads, self._unit)
 
-    def _within(self, queries: Codes, limit: int, chosen: Chosen) -> Any:
-        count, bits, positions = chosen
+    def _within(self, queries: Codes, radius: float, filter: ArrayLike | None) -> Any:  # noqa: A002
+        count, bits, positions = choose(filter, self._ids)
+        limit = math.floor(min(radius / self._unit, 2.0**53))
         weights, ids, threads, unit = self._whole, self._ids.explicit, self._threads, self._unit
         if positions is not None:
             return self._blocks.range_search_among(queries, positions, limit, weights, ids, threads, unit)
         return self._blocks.range_search(queries, limit, weights, ids, bits, count, threads, unit)
 
-    def _set_weights(self, weights: ArrayLike | None) -> None:
-        ones = np.ones(self.n_bits)
-        whole, self._unit = whole_weights(ones if weights is None else weights, self.n_bits)
-        self._weights = None if weights is None else check_weights(weights, self.n_bits)
-        self._whole = np.zeros(8 * self.n_bytes, dtype=np.int64)  # the bits past n_bits count nothing
-        self._whole[: self.n_bits] = whole
+    def _set_weights(self, weights: Floats | None) -> None:
+        whole, unit = whole_weights(np.ones(self.n_bits) if weights is None else weights, self.n_bits)
+        padded = np.zeros(8 * self.n_bytes, dtype=np.int64)  # the bits past n_bits count nothing
+        padded[: self.n_bits] = whole
+        self._blocks.reweight(padded)
+        # what did not pay before may pay now
+        self._replace(_weights=weights, _whole=padded, _unit=unit, _pruning=Pruning())
+
+    def _replace(self, **attributes: Any) -> None:
+        """Set them in one step, which nothing interrupts."""
+        vars(self).update(attributes)
 
     def _new_blocks(self) -> Any:
         """Where codes are kept: in host memory, or on the device."""
@@ -424,29 +437,22 @@ class WeightedHammingIndex:
 
     def _follow(self, codes: Any) -> None:
         """An empty index of no device goes where its first codes are."""
-        if self.device is None and is_on_gpu(codes) and not self._ids.n and self._log is None:
+        if self.device is None and is_on_gpu(codes) and not self._ids.n and self._keeping.log is None:
             self.device = str(codes.device)
             self._blocks = self._new_blocks()
 
     def _checked_codes(self, codes: Any) -> Any:
         if not is_tensor(codes):
             return check_codes(codes, self.n_bits)
-        if self.device is None or self._log is not None:  # what is logged goes through host memory
+        if self.device is None or self._keeping.log is not None:  # what is logged goes through host memory
             return check_codes(codes.cpu().numpy(), self.n_bits)
         from ..device.blocks import check_code_tensor
 
         return check_code_tensor(codes, self.n_bits)
 
-    def _recorded(
-        self, operation: int, codes: Codes | None, ids: Ints | None, weights: Floats | None = None
-    ) -> AbstractContextManager[None]:
-        """Write a change to the log, if there is one, before it is made; unwrite it when it cannot be made."""
-        return nullcontext() if self._log is None else self._log.written(Change(operation, codes, ids, weights))
-
-    def _take_over(self, other: WeightedHammingIndex) -> None:
+    def _take_over(self, other: WeightedHammingIndex, file: dict[str, Any]) -> None:
         """Hold the codes and ids of another index."""
-        self._blocks, self._ids = other._blocks, other._ids
-        self._pruning = Pruning()
+        self._replace(_blocks=other._blocks, _ids=other._ids, _pruning=Pruning(), file=file)
 
     # Pruning
 
@@ -455,9 +461,8 @@ class WeightedHammingIndex:
         self._pruning.build(self._blocks, self._ids, self._whole, room, self._threads)
 
     def _prepare_unasked(self) -> None:
-        with self._lock.writing:
-            if self._pruning.is_due(self._ids.n):  # no other thread was faster
-                try:
-                    self._prepare()
-                except MemoryError:  # the search itself is answered
-                    self._blocks.forget()
+        if self._pruning.is_due(self._ids.n):  # no other thread was faster
+            try:
+                self._prepare()
+            except MemoryError:  # the search itself is answered
+                self._blocks.forget()

@@ -7,12 +7,14 @@ from .nearest import NearestLists
 from .pairs import PairTable, block_margins
 from .pricing import SignedGraph, dot, project, tdot
 from .rankings import rank_codes, rank_keys
+from .shared_lock import SharedLock
 from .stumps import StumpRanks
 
 __all__ = [
     "CodeBlocks",
     "NearestLists",
     "PairTable",
+    "SharedLock",
     "SignedGraph",
     "StumpRanks",
     "block_margins",

@@ -174,6 +174,9 @@ class CodeBlocks:
     def forget(self) -> None:
         """Drop what `prepare` built."""
 
+    def forked(self) -> None:
+        """In a process that was just forked: no lock to let go of."""
+
     def reweight(self, weights: Ints) -> None:
         """Drop what `prepare` built where that lacks a bit that counts under these weights (8·n_bytes,)."""
 

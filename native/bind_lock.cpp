@@ -1,0 +1,51 @@
+// SharedLock: runs a function while it is held. No signal of Python's comes between taking it and the function, nor
+// between the function's end and giving it back, as these are not Python.
+#include "arrays.hpp"
+#include "shared_lock.hpp"
+
+using namespace cghash;
+
+namespace {
+
+constexpr std::chrono::milliseconds between_signals{50};
+
+class Held {
+   public:
+    Held(SharedLock& lock, SharedLock::As as) : lock_(lock), as_(as) {
+        if (lock_.try_take(as_)) return;
+        const auto place = lock_.queue_up();
+        while (!waited(place)) {
+            if (!PyErr_CheckSignals()) continue;
+            lock_.leave_queue(place);
+            throw nb::python_error();
+        }
+    }
+    ~Held() { lock_.give_back(as_); }
+    Held(const Held&) = delete;
+
+   private:
+    bool waited(std::uint64_t place) {
+        nb::gil_scoped_release unlocked;
+        return lock_.wait(place, as_, between_signals);
+    }
+
+    SharedLock& lock_;
+    const SharedLock::As as_;
+};
+
+template <SharedLock::As as> nb::object run(SharedLock& self, nb::handle work, nb::args arguments) {
+    const Held held(self, as);
+    PyObject* found = PyObject_Call(work.ptr(), arguments.ptr(), nullptr);
+    if (!found) throw nb::python_error();
+    return nb::steal(found);
+}
+
+}  // namespace
+
+void bind_lock(nb::module_& m) {
+    nb::class_<SharedLock>(m, "SharedLock")
+        .def(nb::init<>())
+        .def("read", run<SharedLock::As::reader>)
+        .def("write", run<SharedLock::As::writer>)
+        .def("reset", &SharedLock::reset);
+}
