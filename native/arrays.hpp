@@ -19,7 +19,7 @@ template <class T> using Out = nb::ndarray<nb::numpy, T>;
 // What In is, through the buffer protocol: quicker, but nothing is converted. For what takes microseconds.
 template <class T, int dimensions = 1> class Lent {
    public:
-    Lent() { buffer_.obj = nullptr; }
+    Lent() = default;
     Lent(Lent&& other) noexcept : buffer_(other.buffer_) { other.buffer_.obj = nullptr; }
     Lent& operator=(Lent&& other) noexcept {
         std::swap(buffer_, other.buffer_);
@@ -52,7 +52,7 @@ template <class T, int dimensions = 1> class Lent {
 
    private:
     static_assert(std::is_integral_v<T>);
-    Py_buffer buffer_;
+    Py_buffer buffer_{};
 };
 
 template <class T, int dimensions> struct nb::detail::type_caster<Lent<T, dimensions>> {

@@ -260,6 +260,14 @@ void bind_codes(nb::module_& m) {
         .def("forget", &CodeIndex::forget)
         .def("forked", &CodeIndex::forked)
         .def("reweight", [](CodeIndex& self, Numbers weights) { self.reweight(view(weights)); }, nb::arg("weights"))
+        .def(
+            "verify",
+            [](const CodeIndex& self, std::optional<Numbers> ids, std::optional<Bits> allowed) {
+                const auto request = request_of(self, nullptr, {}, ids, allowed, 0, 1);
+                nb::gil_scoped_release unlocked;
+                self.verify(request.ids, request.allowed);
+            },
+            nb::arg("ids").none(), nb::arg("allowed").none())
         .def("prepared", prepared)
         .def(
             "adopt",

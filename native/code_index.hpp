@@ -6,6 +6,7 @@
 
 #include "code_search.hpp"
 #include "prune_build.hpp"
+#include "prune_check.hpp"
 #include "prune_search.hpp"
 
 namespace cghash {
@@ -43,6 +44,10 @@ class CodeIndex {
     void forget();
     // In a process that was just forked: threads that may have held the mutex are not here.
     void forked() { new (&mutex_) std::mutex; }
+    // Throws std::invalid_argument where the tables do not say what is so.
+    void verify(const std::int64_t* ids, const std::uint8_t* allowed) const {
+        if (tables_) check_tables(*tables_, {codes_, stale_, ids, allowed});
+    }
     // Forget tables that lack a bit that counts from now on.
     void reweight(std::span<const std::int64_t> weights);
 

@@ -217,6 +217,9 @@ class DeviceBlocks:
     def forget(self) -> None:
         """Drop what `prepare` built: nothing."""
 
+    def verify(self, *how: Any) -> None:
+        """ValueError where what `prepare` built does not fit the codes: never, as there is nothing."""
+
     def forked(self) -> None:
         """In a process that was just forked: no lock to let go of."""
 

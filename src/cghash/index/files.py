@@ -230,6 +230,14 @@ def verify_file(path: Path) -> SectionFile:
     return file
 
 
+def verify_tables(index: WeightedHammingIndex, path: Path) -> None:
+    """FormatError when the tables of a file do not say of its codes what is so."""
+    try:
+        index._blocks.verify(index._ids.explicit, index._ids.allowed)
+    except ValueError as error:
+        raise FormatError(f"{path} is an index, but its tables do not fit its codes: {error}") from error
+
+
 def _check_ids(table: IdTable, about: About) -> None:
     ids = table.explicit
     assert ids is not None

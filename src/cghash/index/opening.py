@@ -11,7 +11,7 @@ from .._interrupts import held_off
 from .._validation import check_jobs
 from ..exceptions import FormatError, InUseError, InvalidInputError
 from ..storage import flush_folder
-from .files import about_of, read_index, verify_file, write_index
+from .files import about_of, read_index, verify_file, verify_tables, write_index
 from .keeping import Keeping, Seen
 from .log import Log, end_of, log_path, replay
 from .sections import Path, SectionFile, is_section_file
@@ -165,6 +165,7 @@ def _drop_removed(index: WeightedHammingIndex) -> None:
 def verify_index(cls: type[WeightedHammingIndex], path: Path) -> dict[str, Any]:
     """Check every byte of a file and its log; FormatError for what is wrong, else what was checked."""
     file = verify_file(path)
+    verify_tables(read_index(cls, path, mapped=True, n_jobs=None)[0], path)
     index = open_index(cls, path, mapped=True)
     facts = {name: index.file[name] for name in ("bytes", "log_records")}
     return {"n_codes": len(index), "sections": len(file.sections)} | facts

@@ -174,6 +174,9 @@ class CodeBlocks:
     def forget(self) -> None:
         """Drop what `prepare` built."""
 
+    def verify(self, ids: Ints | None, allowed: NDArray[np.uint8] | None) -> None:
+        """ValueError where what `prepare` built does not fit the codes: never, as there is nothing."""
+
     def forked(self) -> None:
         """In a process that was just forked: no lock to let go of."""
 
