@@ -111,12 +111,20 @@ def test_a_second_run_writes_nothing_and_missing_or_damaged_parts_are_made_again
     whole = (folder / "part-000004.parquet").read_bytes()
     (folder / "part-000004.parquet").write_bytes(whole[: len(whole) // 2])
     (folder / "part-000006.parquet").write_bytes((folder / "part-000007.parquet").read_bytes())
-    (folder / ".part-000002.parquet.1234.tmp").write_bytes(b"killed while it was written")
+    for left in (".part-000002.parquet.0123abcd.tmp", ".part-000003.parquet.0123abcd.tmp"):
+        (folder / left).write_bytes(b"killed while it was written")
     encoded = encode(items, model, folder, client)
     assert encoded.n_kept == 8
     assert_whole(encoded, model, X)
     kept = {name: state for name, state in states(folder).items() if before[name] == state}
     assert len(kept) == 8
+
+
+def test_a_folder_whose_first_file_was_never_finished_is_new(items, model, X, tmp_path, client):
+    folder = tmp_path / "codes"
+    folder.mkdir()
+    (folder / "._begun.json.0123abcd.tmp").write_bytes(b"killed while it was written")
+    assert_whole(encode(items, model, folder, client), model, X)
 
 
 def test_other_work_in_the_same_folder_is_refused(items, model, X, tmp_path, client):

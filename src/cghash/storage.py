@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import os
-import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from ._unfinished import naming, unfinished
 from .exceptions import FormatError
 
 Arrays = dict[str, NDArray[Any]]
@@ -45,27 +45,23 @@ _BEGINNINGS = {  # how files begin that are taken for others, and what they are
 def written_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file beside its place; at the end flush it and its folder's new entry to the disk.
 
-    A kill or an error leaves the old file or none. Links are followed; pipes and devices are written directly.
+    An error leaves the old file or none; a kill leaves also what it wrote, which the next writer of this file removes.
+    Links are followed; pipes and devices are written directly.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
-        with open(target, "wb") as direct:
+        with naming(target), open(target, "wb") as direct:
             yield direct
         return
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "No such folder", os.fspath(target.parent))
-    name = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
-    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        with os.fdopen(handle, "wb") as file:
+    with unfinished(target, lambda beside: open(beside, "xb").close()) as beside:
+        with open(beside, "r+b") as file:  # not "wb", where NumPy does not tell why it could not write
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, target)
+        os.replace(beside, target)
         flush_folder(target.parent)
-    except BaseException:
-        name.unlink(missing_ok=True)
-        raise
 
 
 def flush_folder(folder: str | os.PathLike[str]) -> None:

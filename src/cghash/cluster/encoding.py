@@ -80,7 +80,6 @@ def encode(
                     parts[missing[number]] = part
                     progress.done(1)
     encoded = Encoded(folder, origin, tuple(parts[i] for i in sorted(parts)), len(parts) - len(missing))  # type: ignore[misc]
-    _clean(folder)
     encoded.save()
     return encoded
 
@@ -128,9 +127,3 @@ def _save_model(model: Any, path: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CGHashWarning)  # of parameters that only fitting again would need
             model.save(path)
-
-
-def _clean(folder: Path) -> None:
-    """Remove what killed workers were writing."""
-    for path in folder.glob(".part-*.tmp"):
-        path.unlink(missing_ok=True)

@@ -21,6 +21,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from .._unfinished import remove_abandoned
 from .._validation import check_whole
 from ..exceptions import FormatError, InvalidInputError
 from ..storage import digest, write_atomically, written_atomically
@@ -134,6 +135,7 @@ def begin(folder: Path, kind: str, about: dict[str, Any], words: dict[str, str])
     words : for each entry of it, what to say of a folder where it differs
     """
     folder.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(folder)
     if not any(folder.iterdir()):
         write_json(folder / BEGUN, kind, VERSION, about)
     found = read_json(folder / BEGUN, kind, VERSION, f"out must be a new or empty folder, got {folder}, which is not")

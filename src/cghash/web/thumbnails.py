@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from ..storage import write_atomically
 from ..workspace.folder import Workspace
 from ..workspace.pictures import open_picture
 
@@ -52,8 +51,6 @@ def _keep(path: Path, data: bytes) -> None:
     """Write beside and rename; where the folder cannot be written, the thumbnail is made anew each time."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(data)
-        os.replace(file.name, path)
+        write_atomically(path, data)
     except OSError:
         return

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import CGHashError
+from ..storage import written_atomically
 from .folder import Workspace
 from .learning import learn
 from .records import ACTIVE_STATES, LEARNED_FROM, Job, Records
@@ -94,9 +95,8 @@ def _answers(records: Records, folder: Path) -> tuple[NDArray[np.int64], int]:
         known = records.answers()
         told = [a.triplet for a in known if a.source in LEARNED_FROM and a.triplet is not None]
         rows = np.array([(known[-1].id if known else 0, 0, 0), *told], dtype=np.int64)
-        with open(folder / "answers.part", "wb") as file:
+        with written_atomically(path) as file:
             np.save(file, rows, allow_pickle=False)
-        os.replace(folder / "answers.part", path)
     rows = np.load(path, allow_pickle=False)
     return rows[1:], int(rows[0, 0])
 

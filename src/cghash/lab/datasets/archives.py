@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import os
-import shutil
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..._unfinished import unfinished
 from ...exceptions import FormatError
 
 __all__ = ["unpack_all"]
@@ -35,19 +35,15 @@ def unpack_all(archives: Sequence[Path], folder: Path) -> Path:
     archives : .zip, .tar, .tar.gz
     folder : left as it is where it is there
     """
-    beside = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    try:
+    with unfinished(folder, lambda beside: beside.mkdir(parents=True)) as beside:
         for archive in archives:
             _unpack(archive, beside)
         if not folder.is_dir():  # else another process was faster
             os.rename(beside, folder)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
     return folder
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     try:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as opened:
