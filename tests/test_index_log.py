@@ -573,3 +573,12 @@ def test_readers_beside_a_writer_see_states_that_existed(tmp_path):
         process.communicate()
     assert seen == sorted(seen)
     assert len(set(seen)) > 5
+
+
+def test_a_writer_removes_what_a_killed_save_left(path):
+    left = path.with_name(f".{path.name}.0123abcd.tmp")
+    left.write_bytes(b"half a file")
+    WeightedHammingIndex.load(path)
+    assert left.exists()
+    WeightedHammingIndex.load(path, writable=True).close()
+    assert not left.exists()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import pathlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._interrupts import held_off
+from .._unfinished import remove_abandoned
 from .._validation import check_jobs
 from ..exceptions import FormatError, InUseError, InvalidInputError
 from ..storage import flush_folder
@@ -41,6 +44,8 @@ def open_index(
         index, about, file = read_index(cls, path, mapped, n_jobs, device)
         log = Log(path) if writable is True else None
         try:
+            if log:
+                _remove_abandoned(path)
             n_changes, end = 0, 0
             if not ignore_log:
                 n_changes, end = log.replay(file, about, index) if log else replay(file, about, index)
@@ -58,6 +63,11 @@ def open_index(
         if log:
             log.close()
     raise InUseError(f"{path} is written anew again and again: {_TRIES} attempts to read it failed")
+
+
+def _remove_abandoned(path: Path) -> None:
+    place = pathlib.Path(os.path.realpath(path))
+    remove_abandoned(place.parent, re.escape(place.name))
 
 
 def _check_writable(writable: Any, ignore_log: bool) -> None:
