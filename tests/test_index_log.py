@@ -161,6 +161,9 @@ def test_a_system_without_file_locks_says_that_a_loaded_index_cannot_be_written(
     with pytest.raises(CGHashError, match="needs flock, which this system lacks"):
         WeightedHammingIndex.load(tmp_path / "i", writable=True)
     assert len(WeightedHammingIndex.load(tmp_path / "i")) == 1
+    index.add(np.zeros((1, 1), np.uint8))
+    index.save(tmp_path / "i")
+    assert len(WeightedHammingIndex.load(tmp_path / "i")) == 2
 
 
 def test_saving_another_index_over_a_file_voids_its_log(path):

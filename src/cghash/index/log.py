@@ -98,6 +98,15 @@ def log_path(path: Path) -> str:
     return os.path.realpath(path) + SUFFIX
 
 
+def can_lock() -> bool:
+    """Whether the system has flock: Windows has not."""
+    try:
+        import fcntl  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def replay(file: SectionFile, about: About, index: WeightedHammingIndex) -> tuple[int, int]:
     """Make the changes that the log beside an index file holds; how many there are, and where the last ends."""
     try:
@@ -131,12 +140,10 @@ class Log:
             raise
 
     def _lock(self, path: Path) -> None:
-        try:
-            import fcntl
-        except ImportError as error:
-            raise CGHashError(
-                f"{path}: writing to a loaded index needs flock, which this system lacks: build it anew"
-            ) from error
+        if not can_lock():
+            raise CGHashError(f"{path}: writing to a loaded index needs flock, which this system lacks: build it anew")
+        import fcntl
+
         while True:
             handle, is_new = _opened(self.path)
             self._file = os.fdopen(handle, "r+b", buffering=0)  # no buffer, whose lock a fork may find taken

@@ -16,7 +16,7 @@ from ..exceptions import FormatError, InUseError, InvalidInputError
 from ..storage import flush_folder
 from .files import about_of, read_index, verify_file, verify_tables, write_index
 from .keeping import Keeping, Seen
-from .log import Log, end_of, log_path, replay
+from .log import Log, can_lock, end_of, log_path, replay
 from .sections import Path, SectionFile, is_section_file
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _locked(index: WeightedHammingIndex, path: Path) -> Iterator[Log | None]:
     if own and not own.closed and own.path == log_path(path):
         own.check_open()
         yield own
-    elif os.path.exists(log_path(path)) or is_section_file(path):
+    elif os.path.exists(log_path(path)) or (is_section_file(path) and can_lock()):
         log = Log(path, keep=False)
         try:
             _check_unchanged(index._keeping.seen, path, log)
