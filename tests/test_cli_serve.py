@@ -49,7 +49,8 @@ def served(monkeypatch):
 
 def test_help_names_every_option():
     text = run("--help").stdout
-    for option in ("--demo", "--host", "--port", "--token", "--allow-host", "--database", "--jobs", "--quiet"):
+    options = "--demo --host --port --token --allow-host --database --sentence-model --jobs --quiet"
+    for option in options.split():
         assert option in text
     assert "CGHASH_TOKEN" in text
 
@@ -67,6 +68,11 @@ def test_no_workspace_is_one_line(tmp_path):
 def test_a_damaged_workspace_is_one_line(digits):
     (digits / "workspace.json").write_text("{")
     assert "workspace.json must describe a workspace" in refused(digits, "--port", 0)
+
+
+def test_a_sentence_model_for_vectors_of_another_kind_is_one_line(digits):
+    told = refused(digits, "--port", 0, "--sentence-model", "ours")
+    assert told.startswith("sentence_model must be left out of ")
 
 
 def test_an_address_that_others_can_reach_needs_a_token(few_digits, monkeypatch):

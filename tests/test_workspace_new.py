@@ -548,7 +548,9 @@ def transformers(monkeypatch):
     loaded = []
 
     class Counting:
-        def __init__(self, name, local_files_only):
+        def __init__(self, name, local_files_only, trust_remote_code, model_kwargs):
+            assert trust_remote_code is False
+            assert model_kwargs == {"use_safetensors": True}
             loaded.append((name, not local_files_only))
             if os.path.basename(name) not in ("all-MiniLM-L6-v2", "ours"):
                 raise OSError(f"{name} is no model\nmore words")
@@ -559,6 +561,7 @@ def transformers(monkeypatch):
 
     module = types.ModuleType("sentence_transformers")
     module.__spec__ = types.SimpleNamespace()
+    module.__version__ = "6.2.0"
     module.SentenceTransformer = Counting
     monkeypatch.setitem(sys.modules, "sentence_transformers", module)
     return loaded
@@ -571,8 +574,15 @@ def two_texts(tmp_path):
 
 def test_sentence_embeddings_need_their_package(tmp_path, two_texts, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(MissingDependencyError, match="pip install sentence-transformers"):
+    with pytest.raises(MissingDependencyError, match=r'pip install "cghash\[sentences\]"'):
         create_workspace(tmp_path / "ws", two_texts, embed="sentences")
+
+
+def test_sentence_transformers_that_run_what_a_model_names_are_refused(tmp_path, two_texts, transformers):
+    sys.modules["sentence_transformers"].__version__ = "5.2.3"
+    with pytest.raises(MissingDependencyError, match=r"must be version 6 or later, got 5\.2\.3"):
+        create_workspace(tmp_path / "ws", two_texts, embed="sentences")
+    assert transformers == []
 
 
 def test_sentence_embeddings_of_items_and_queries(tmp_path, two_texts, transformers):
@@ -580,22 +590,25 @@ def test_sentence_embeddings_of_items_and_queries(tmp_path, two_texts, transform
         assert workspace.vectors.tolist() == [[5, 0], [13, 2]]
         assert workspace.about["vectors"] == {"source": "sentences", "model": "all-MiniLM-L6-v2"}
         assert workspace.embedder.text("pp").tolist() == [2, 2]
+    with Workspace.open(tmp_path / "ws", sentence_model="all-MiniLM-L6-v2") as workspace:
+        assert workspace.embedder.text("pp").tolist() == [2, 2]
     # whoever makes a workspace may fetch the model; its server asks nobody
     assert transformers == [("all-MiniLM-L6-v2", True), ("all-MiniLM-L6-v2", False)]
 
 
-def test_a_sentence_model_of_ones_own_embeds_the_queries_too_wherever_the_server_is_started(
+def test_a_sentence_model_of_ones_own_embeds_queries_where_it_is_named_again(
     tmp_path, two_texts, transformers, monkeypatch
 ):
     (tmp_path / "models" / "ours").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     made = ["workspace", "new", "ws", "--items", "i.csv", "--embed", "sentences", "--sentence-model", "models/ours"]
-    assert CliRunner().invoke(main, [*made, "-q"]).exit_code == 0
-    monkeypatch.chdir("/")
-    with Workspace.open(tmp_path / "ws") as workspace:
+    told = CliRunner().invoke(main, made)
+    ours = str(tmp_path / "models" / "ours")
+    assert told.stderr.endswith(f"look: cghash serve ws --sentence-model {ours}\n")
+    with Workspace.open("ws", sentence_model="models/ours") as workspace:
         assert workspace.vectors.tolist() == [[5, 1], [13, 2]]
         assert workspace.embedder.text("ssp").tolist() == [3, 2]
-    assert transformers == [(str(tmp_path / "models" / "ours"), True), (str(tmp_path / "models" / "ours"), False)]
+    assert transformers == [(ours, True), (ours, False)]
 
 
 def test_a_sentence_model_that_is_none_is_refused_before_any_work(tmp_path, two_texts, transformers):
@@ -606,16 +619,33 @@ def test_a_sentence_model_that_is_none_is_refused_before_any_work(tmp_path, two_
         create_workspace(tmp_path / "ws", two_texts, sentence_model="theirs")
 
 
-def test_a_sentence_model_that_is_not_on_the_server_keeps_no_other_search_from_its_answer(
-    tmp_path, two_texts, transformers
-):
+def test_a_workspace_alone_has_no_sentence_model_loaded(tmp_path, two_texts, transformers):
     create_workspace(tmp_path / "ws", two_texts, embed="sentences", sentence_model="ours").close()
-    about = tmp_path / "ws" / "workspace.json"
-    about.write_text(about.read_text().replace('"ours"', '"/home/models/gone"'))
+    transformers.clear()
     with Workspace.open(tmp_path / "ws") as workspace:
-        assert workspace.vectors.shape == (2, 2)
-        with pytest.raises(MissingDependencyError, match="texts need the sentence model 'gone' on the server"):
+        assert workspace.embedder.takes_text is False
+        with pytest.raises(InvalidInputError, match=r"embeddings by 'ours', .* 'cghash serve --sentence-model' names"):
             workspace.embedder.text("pp")
+    assert transformers == []
+
+
+def test_another_sentence_model_than_that_of_the_vectors_is_refused(tmp_path, two_texts, transformers):
+    create_workspace(tmp_path / "ws", two_texts, embed="sentences", sentence_model="ours").close()
+    with pytest.raises(InvalidInputError, match="must be the model that made the vectors, got 'all-MiniLM-L6-v2'"):
+        Workspace.open(tmp_path / "ws", sentence_model="all-MiniLM-L6-v2")
+
+
+def test_a_sentence_model_that_cannot_be_loaded_is_told_when_the_workspace_is_opened(tmp_path, two_texts, transformers):
+    create_workspace(tmp_path / "ws", two_texts, embed="sentences", sentence_model="ours").close()
+    with pytest.raises(InvalidInputError, match="can load on this machine, got 'gone': gone is no model"):
+        Workspace.open(tmp_path / "ws", sentence_model="gone")
+
+
+def test_a_sentence_model_for_other_vectors_is_refused_unloaded(tmp_path, two_texts, transformers):
+    create_workspace(tmp_path / "ws", two_texts).close()
+    with pytest.raises(InvalidInputError, match=r"sentence_model must be left out of .*, whose vectors are"):
+        Workspace.open(tmp_path / "ws", sentence_model="ours")
+    assert transformers == []
 
 
 # The folder

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 @click.option(
     "--database", envvar="CGHASH_DATABASE", show_envvar=True, help="postgresql:// URL instead of DIR's SQLite."
 )
+@click.option(
+    "--sentence-model",
+    metavar="MODEL",
+    help="The model that made sentence embeddings, a name or a folder: texts can then be searched for. What the "
+    "workspace says of it is never loaded.",
+)
 @click.option("--jobs", "n_jobs", type=int, help="Threads of a search; all cores by default.")
 @quiet_option
 def serve(
@@ -39,6 +45,7 @@ def serve(
     token: str | None,
     allow_host: tuple[str, ...],
     database: str | None,
+    sentence_model: str | None,
     n_jobs: int | None,
     quiet: bool,
 ) -> None:
@@ -50,17 +57,21 @@ def serve(
       cghash workspace new photos.ws --items photos/ && cghash serve photos.ws
       CGHASH_TOKEN=$(openssl rand -hex 16) cghash serve photos.ws --host 0.0.0.0
       cghash serve photos.ws --database postgresql://team@db/answers
+      cghash serve mail.ws --sentence-model models/ours
     """
     if folder is None and not demo:
         raise click.UsageError("give the folder of a workspace, or --demo")
     try:
         from ..web import serving
+        from ..workspace.embedding import UnnamedSentences
     except ImportError as error:
         raise MissingDependencyError(f'the page needs {error.name}: pip install "cghash[web]"') from error
     if token is None and not serving.is_loopback(host):
         raise click.UsageError(f"--host {host} can be reached by others: set CGHASH_TOKEN, or give --token")
     listening = serving.listen(host, port)
-    workspace = _workspace(folder, demo, database, quiet)
+    workspace = _workspace(folder, demo, database, sentence_model, quiet)
+    if isinstance(workspace.embedder, UnnamedSentences):
+        say(f"texts cannot be searched for without --sentence-model, here {workspace.embedder.model!r}", quiet)
     if workspace.records.current is None:
         _begin(workspace, quiet)
     shown = f"[{host}]" if ":" in host else host
@@ -83,11 +94,13 @@ def _begin(workspace: Workspace, quiet: bool) -> None:
         say(f"there is nothing to learn yet ({error}): the page searches by vectors", quiet)
 
 
-def _workspace(folder: str | None, demo: bool, database: str | None, quiet: bool) -> Workspace:
+def _workspace(
+    folder: str | None, demo: bool, database: str | None, sentence_model: str | None, quiet: bool
+) -> Workspace:
     from ..workspace import Workspace
 
     if not demo:
-        return Workspace.open(str(folder), database)
+        return Workspace.open(str(folder), database, sentence_model=sentence_model)
     from ..workspace.demo import demo_workspace
 
     path = Path(folder) if folder is not None else _cache() / "demo.ws"
@@ -95,7 +108,7 @@ def _workspace(folder: str | None, demo: bool, database: str | None, quiet: bool
         say(f"making a workspace of handwritten digits in {path}", quiet)
         path.parent.mkdir(parents=True, exist_ok=True)
         demo_workspace(path).close()
-    return Workspace.open(path, database)
+    return Workspace.open(path, database, sentence_model=sentence_model)
 
 
 def _cache() -> Path:

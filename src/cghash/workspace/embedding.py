@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -13,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import FormatError, InvalidInputError, MissingDependencyError
+from ..reading.text import shortened
 from .pictures import Picture, digit_of, grey_of
 
-__all__ = ["Digits", "Embedder", "Gist", "Given", "Sentences", "open_embedder"]
+__all__ = ["Digits", "Embedder", "Gist", "Given", "Sentences", "UnnamedSentences", "open_embedder"]
 
 Vectors = NDArray[np.float32]  # (n, d)
 Vector = NDArray[np.float32]  # (d,)
 
 SENTENCE_MODEL = "all-MiniLM-L6-v2"
+_SAME = 0.05  # from a vector of length 1 to the same on another device or in another precision; other models': about 1
 
 
 class Embedder:
@@ -122,7 +122,7 @@ class Sentences(Embedder):
 
     def __init__(self, model: str | os.PathLike[str] = SENTENCE_MODEL, *, fetch: bool = True) -> None:
         name = os.fspath(model)
-        self.model = os.path.abspath(name) if os.path.isdir(name) else name  # servers are started elsewhere
+        self.model = os.path.abspath(name) if os.path.isdir(name) else name
         self.fetch = fetch
 
     def about(self) -> dict[str, Any]:
@@ -137,26 +137,54 @@ class Sentences(Embedder):
         found = self.transformer.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
         return np.asarray(found, dtype=np.float32)
 
+    def check(self, texts: Sequence[str], vectors: Vectors) -> None:
+        """Refuse a model that gives other vectors for texts whose vectors (n, d) are known."""
+        found = self.texts(texts)
+        if found.shape != vectors.shape or (np.linalg.norm(found - vectors, axis=1) > _SAME).any():
+            raise InvalidInputError(
+                f"sentence_model must be the model that made the vectors, got {self.model!r}, which gives others"
+            )
+
     @cached_property
     def transformer(self) -> Any:
         """The model; an error says that it, or the package, is not there."""
-        if importlib.util.find_spec("sentence_transformers") is None:
-            raise MissingDependencyError("sentence embeddings need the package: pip install sentence-transformers")
-        package = importlib.import_module("sentence_transformers")
+        from ..lab.features.sentences import load_sentence_model
+
         try:
-            return package.SentenceTransformer(self.model, local_files_only=not self.fetch)
-        except (OSError, ValueError) as error:
-            if not self.fetch:
-                name = os.path.basename(self.model)
-                raise MissingDependencyError(f"texts need the sentence model {name!r} on the server") from error
+            return load_sentence_model(self.model, fetch=self.fetch)
+        except MissingDependencyError:
+            raise
+        except Exception as error:  # foreign files raise anything
             reason = (str(error).splitlines() or [""])[0]
+            where = "" if self.fetch else " on this machine"
             raise InvalidInputError(
-                f"sentence_model must be a model that sentence-transformers can load, got {self.model!r}: {reason}"
+                f"sentence_model must be a model that sentence-transformers can load{where}, "
+                f"got {self.model!r}: {reason}"
             ) from error
 
 
+class UnnamedSentences(Embedder):
+    """Sentence embeddings whose model nobody has named here: what a workspace says of it is never loaded.
+
+    >>> UnnamedSentences("their/model").text("a boat")
+    Traceback (most recent call last):
+    cghash.exceptions.InvalidInputError: query must be an item or a vector: the vectors here are sentence embeddings \
+by 'their/model', and texts are embedded only by a model that 'cghash serve --sentence-model' names; got a text
+    """
+
+    source = Sentences.source
+
+    def __init__(self, model: str) -> None:
+        self.model = shortened(model)
+
+    @property
+    def words(self) -> str:  # type: ignore[override]
+        named = "texts are embedded only by a model that 'cghash serve --sentence-model' names"
+        return f"sentence embeddings by {self.model!r}, and {named}"
+
+
 def open_embedder(path: str | os.PathLike[str], about: dict[str, Any]) -> Embedder:
-    """The embedder of a workspace.
+    """The embedder of a workspace, which loads nothing but numbers.
 
     Parameters
     ----------
@@ -169,7 +197,7 @@ def open_embedder(path: str | os.PathLike[str], about: dict[str, Any]) -> Embedd
         Given.source: Given,
         Gist.source: lambda: Gist(int(about["size"])),
         Digits.source: Digits,
-        Sentences.source: lambda: Sentences(str(about["model"]), fetch=False),
+        Sentences.source: lambda: UnnamedSentences(str(about.get("model"))),
         Tfidf.source: lambda: Tfidf.load(path),
     }
     way = ways.get(str(about.get("source")))

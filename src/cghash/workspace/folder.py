@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import FormatError, InvalidInputError
-from .embedding import Embedder, open_embedder
+from .embedding import Embedder, Sentences, UnnamedSentences, open_embedder
 from .items import ItemTable
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ KINDS = ("images", "texts", "vectors")
 WORKSPACE, ITEMS, PICTURES, VECTORS = "workspace.json", "items.sqlite", "items", "vectors.npy"
 EMBEDDER, ANSWERS = "embedder.cghash", "answers.sqlite"
 DATABASE = "CGHASH_DATABASE"  # an environment variable
+_COMPARED = 4  # items whose texts a sentence model must embed as they are
 
 
 class Workspace:
@@ -69,7 +70,13 @@ class Workspace:
             raise FormatError(f"{folder / ITEMS} must hold {about['items']} items, got {len(self.items)}")
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str], database: str | os.PathLike[str] | None = None) -> Workspace:
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        database: str | os.PathLike[str] | None = None,
+        *,
+        sentence_model: str | os.PathLike[str] | None = None,
+    ) -> Workspace:
         """Open a workspace.
 
         Parameters
@@ -77,10 +84,20 @@ class Workspace:
         folder : what `create_workspace` made
         database : where the answers are, a path or the URL of a PostgreSQL database; else the environment variable
             CGHASH_DATABASE, else DIR/answers.sqlite
+        sentence_model : the model that made the vectors, where they are sentence embeddings: a name that
+            sentence-transformers knows, or a folder; without it texts cannot be searched for. What the workspace itself
+            says of it is never loaded, since it may come from a stranger
         """
         path = Path(folder)
         where = os.fspath(database) if database is not None else os.environ.get(DATABASE, "")
-        return cls(path, _about(path), where or os.fspath(path / ANSWERS))
+        workspace = cls(path, _about(path), where or os.fspath(path / ANSWERS))
+        if sentence_model is not None:
+            try:
+                workspace._embed_by(Sentences(sentence_model, fetch=False))
+            except BaseException:
+                workspace.close()
+                raise
+        return workspace
 
     @cached_property
     def labels(self) -> NDArray[np.str_] | None:
@@ -101,6 +118,16 @@ class Workspace:
         from .records import open_records
 
         return open_records(self.database, self.about["key"])
+
+    def _embed_by(self, sentences: Sentences) -> None:
+        """Embed texts by a model, which must give the vectors of some items."""
+        if not isinstance(self.embedder, UnnamedSentences):
+            raise InvalidInputError(
+                f"sentence_model must be left out of {self.folder}, whose vectors are {self.embedder.words}"
+            )
+        rows = np.unique(np.linspace(0, len(self.items) - 1, _COMPARED).astype(int))
+        sentences.check([item.text or "" for item in self.items.get(rows)], self.vectors[rows])
+        self.embedder = sentences
 
     def picture(self, row: int) -> Path | None:
         """The file of an item's picture, or None."""

@@ -112,7 +112,9 @@ def build_workspace(
             "skipped": {"count": len(skipped), "first": skipped[:_NAMED]},
         }
         storage.write_atomically(folder / WORKSPACE, json.dumps(about, indent=2, ensure_ascii=False).encode())
-    return Workspace.open(target)
+    workspace = Workspace.open(target)
+    workspace.embedder = embedder
+    return workspace
 
 
 def check_target(folder: str | os.PathLike[str]) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from shlex import quote
 from typing import Any
 
 import click
@@ -69,7 +70,8 @@ def new(folder: str, items: str, quiet: bool, **settings: Any) -> None:
         say(f"left out: {key}: {reason}", quiet)
     say(
         f"{about['items']} items ({about['kind']}), vectors of {about['dimension']} numbers "
-        f"({about['vectors']['source']}), in {time.perf_counter() - began:.1f} s; look: cghash serve {folder}",
+        f"({about['vectors']['source']}), in {time.perf_counter() - began:.1f} s; look: cghash serve {folder}"
+        + (f" --sentence-model {quote(about['vectors']['model'])}" if "model" in about["vectors"] else ""),
         quiet,
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -184,6 +183,8 @@ def body_of(message: str) -> str:
 
 def sentence_encoder() -> Encoder:
     """all-MiniLM-L6-v2 over the first 128 tokens, to unit length."""
-    model = import_module("sentence_transformers").SentenceTransformer(MODEL)
+    from ..features.sentences import load_sentence_model
+
+    model = load_sentence_model(MODEL, fetch=True)
     model.max_seq_length = TOKENS
     return lambda texts: np.asarray(model.encode(list(texts), normalize_embeddings=True))
