@@ -127,7 +127,8 @@ def test_a_method_of_ones_own_stands_beside_the_others(tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    told = CliRunner().invoke(main, ["lab", "run", "plan.toml", "-o", "out", "-q", "-j", "1"], catch_exceptions=False)
+    asked = ["lab", "run", "plan.toml", "--import", "own_methods:Cut", "-o", "out", "-q", "-j", "1"]
+    told = CliRunner().invoke(main, asked, catch_exceptions=False)
     assert told.exit_code == 0, told.output
     by_name = CliRunner().invoke(main, ["lab", "run", "plan.toml", "--method", "own_methods:Cut", "-o", "again", "-q"])
     assert by_name.exit_code == 0, by_name.output
@@ -139,6 +140,31 @@ def test_a_method_of_ones_own_stands_beside_the_others(tmp_path, monkeypatch):
     bits = (medians < data.X)[:, 23:31]
     expected = evaluate(bits[split.queries], bits[split.train], np.ones(8), data.y[split.queries], data.y[split.train])
     assert found["mine", 8]["criteria"]["map"] == pytest.approx(expected["map"], abs=1e-6)
+
+
+def test_processes_import_nothing_from_the_folder_in_which_they_are_begun(tmp_path):
+    (tmp_path / "multiprocessing.py").write_text("open('marker', 'w').close()\n")
+    asked = ["lab", "run", "digits", "--method", "LSH", "--bits", "8", "--splits", "1", "-o", "out", "-q"]
+    program = f"import sys; sys.path.pop(0); from cghash.cli import main; main({asked!r})"
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=120)
+    assert not (tmp_path / "marker").exists()
+
+
+def test_a_plan_alone_has_no_class_imported(tmp_path, monkeypatch):
+    (tmp_path / "theirs.py").write_text("open('marker', 'w').close()\n" + MINE)
+    (tmp_path / "plan.toml").write_text(
+        'like = "digits"\n[[methods]]\nname = "harmless"\nestimator = "theirs:Cut"\n[[methods]]\nname = "LSH"\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    with pytest.raises(InvalidInputError, match=r"theirs:Cut would be imported, .* imports=\['theirs:Cut'\]"):
+        read_experiment("plan.toml")
+    told = CliRunner().invoke(main, ["lab", "run", "plan.toml", "--method", "LSH"])
+    assert told.exit_code == 2
+    assert "name it, by --import theirs:Cut" in told.stderr
+    assert not (tmp_path / "marker").exists()
+    assert read_experiment("plan.toml", imports=["theirs:Cut"]).methods[0].name == "harmless"
+    assert (tmp_path / "marker").exists()
 
 
 @pytest.mark.parametrize(

@@ -675,6 +675,17 @@ def test_a_job_goes_through_its_states_and_can_be_cancelled(school):
         jobs.stop()
 
 
+def test_a_worker_imports_nothing_from_the_folder_in_which_the_server_was_started(school, tmp_path, monkeypatch):
+    (tmp_path / "numpy.py").write_text("open('marker', 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    with Workspace.open(school) as workspace:
+        jobs = Jobs(workspace)
+        job = jobs.start({"bits": 2})
+        wait_for(lambda: jobs.look_after(job.id).state in ("done", "failed"))
+        assert jobs.look_after(job.id).state == "done"
+    assert not (tmp_path / "marker").exists()
+
+
 def test_a_job_cancelled_before_its_worker_begins(school):
     with Workspace.open(school) as workspace:
         job = workspace.records.add_job(check_parameters({"bits": 4}))

@@ -90,7 +90,8 @@ class Jobs:
     def _run(self, number: int) -> None:
         job_folder(self.workspace, number).mkdir(parents=True, exist_ok=True)
         settings = {DATABASE: self.workspace.database, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "cghash.workspace.worker", os.fspath(self.workspace.folder), str(number)]
+        # -P: nothing is imported from the folder in which the server was started, which may be a stranger's
+        command = [sys.executable, "-P", "-m", "cghash.workspace.worker", os.fspath(self.workspace.folder), str(number)]
         with self._lock:
             self._processes[number] = subprocess.Popen(
                 command,

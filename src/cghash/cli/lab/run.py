@@ -34,6 +34,13 @@ def names(context: click.Context, parameter: click.Parameter, value: tuple[str, 
     callback=names,
     help="Only these methods; or others, by name, or module:Class.",
 )
+@click.option(
+    "--import",
+    "imports",
+    multiple=True,
+    metavar="module:Class",
+    help="Let the .toml file name this class; its code runs.",
+)
 @click.option("--bits", callback=whole_numbers, metavar="LIST", help="Numbers of bits, such as 10,20,30.")
 @click.option("--splits", type=click.IntRange(min=1), help="How many random splits.")
 @click.option(
@@ -55,6 +62,7 @@ def run(
     experiment: str,
     datasets: list[str],
     methods: list[str],
+    imports: tuple[str, ...],
     bits: list[int] | None,
     splits: int | None,
     protocols: list[str],
@@ -79,14 +87,15 @@ def run(
       cghash lab run paper --dataset mine.npz --method CGHash,ITQ,LSH -o out/mine
       cghash lab run paper --dataset mine.csv --label-column kind --method CGHash,ITQ
       cghash lab run paper --protocol unseen --method CGHash,SDH,KSH
-      cghash lab run mine.toml -j 4
+      cghash lab run mine.toml --import mine:MedianCut -j 4
     """
     from ...lab.experiments.items import prepared
     from ...lab.experiments.plan_files import part_of, read_experiment
     from ...lab.experiments.results import Store
     from ...lab.experiments.runner import run as run_all
 
-    plan = part_of(read_experiment(experiment), datasets, methods, bits or (), splits, protocols)
+    read = read_experiment(experiment, imports=[*imports, *methods])
+    plan = part_of(read, datasets, methods, bits or (), splits, protocols)
     plan = prepared(_labelled(plan, labels, label_column), data, lambda error: say(f"left out: {error}", quiet))
     folder = Path(output or f"out/lab/{plan.name}")
     folder.mkdir(parents=True, exist_ok=True)

@@ -39,8 +39,13 @@ def source_of(name: str | os.PathLike[str]) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def read_experiment(name: str | os.PathLike[str]) -> Experiment:
+def read_experiment(name: str | os.PathLike[str], *, imports: Sequence[str] = ()) -> Experiment:
     """The experiment of a name or of a .toml file.
+
+    Parameters
+    ----------
+    name : one of `cghash lab list`, or the path of a .toml file
+    imports : the classes, as `module:Class`, that the file may name; importing one runs code
 
     Examples
     --------
@@ -53,6 +58,7 @@ def read_experiment(name: str | os.PathLike[str]) -> Experiment:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{name} must be a TOML file: {error}") from error
     experiment = _checked(_parsed(str(name), said))
+    _check_imports(str(name), experiment, imports)
     _check_methods(experiment)
     return experiment
 
@@ -181,6 +187,16 @@ def _checked(experiment: Experiment) -> Experiment:
         if len(set(names)) < len(names):
             raise InvalidInputError(f"names must differ, got {', '.join(names)}")
     return replace(experiment, bits=tuple(sorted(set(experiment.bits))))
+
+
+def _check_imports(name: str, experiment: Experiment, imports: Sequence[str]) -> None:
+    """Only classes that the user names are imported: the file may come from a stranger."""
+    for method in experiment.methods:
+        if ":" in str(method.estimator) and method.estimator not in imports:
+            named = f"by --import {method.estimator}, or imports=[{method.estimator!r}] from Python"
+            raise InvalidInputError(
+                f"{name}: {method.estimator} would be imported, and its code run; if you trust it, name it, {named}"
+            )
 
 
 def _check_methods(experiment: Experiment) -> None:

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from typing import Any
@@ -114,7 +115,8 @@ def _finished(
                     about,
                 )
                 process = context.Process(target=_work, args=arguments)
-                process.start()
+                with _imports_from_elsewhere():
+                    process.start()
                 under_way.append(_Running(process, task, bits))
             wait([running.process.sentinel for running in under_way], timeout=1.0)
             for running in list(under_way):
@@ -138,6 +140,19 @@ def _context() -> Any:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     return context
+
+
+@contextmanager
+def _imports_from_elsewhere() -> Iterator[None]:
+    """Processes that begin inside import nothing from the current folder, which may be a stranger's."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop("PYTHONSAFEPATH")
+        if before is not None:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def _work(
