@@ -182,6 +182,17 @@ def test_table_whose_columns_or_description_were_changed_is_a_format_error(datab
         DuckDBStore.open(database)
 
 
+def test_a_view_of_a_stranger_reads_no_other_file(database, origin, codes, tmp_path):
+    DuckDBStore.write(database, origin, codes).close()
+    own = tmp_path / "own.csv"
+    columns = "id::BIGINT AS id, word0::UBIGINT AS word0, word1::UBIGINT AS word1"
+    view = f"CREATE VIEW codes AS SELECT {columns} FROM read_csv_auto('{own}')"
+    in_sql(database, f"COPY codes TO '{own}'; DROP TABLE codes; {view}")
+    assert in_sql(database, "SELECT count(*) FROM codes") == [(100,)]
+    with DuckDBStore.open(database) as store, pytest.raises(FormatError, match="file system operations are disabled"):
+        store.search(codes[:1], 1)
+
+
 def test_rows_that_sql_removed_are_not_found(database, origin, codes):
     DuckDBStore.write(database, origin, codes).close()
     in_sql(database, "DELETE FROM codes WHERE id = 0")

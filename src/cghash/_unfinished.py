@@ -67,6 +67,9 @@ def naming(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.errno in _OF_THE_DISK and isinstance(error.filename2, str):  # a copy names what it was of first
+            error.filename = error.filename2
+            del error.filename2
         if isinstance(error.filename, str):
             beside = re.escape(os.fspath(place.parent / f".{place.name}"))
             error.filename = re.sub(beside + _ENDING, lambda _: os.fspath(place), error.filename, count=1)

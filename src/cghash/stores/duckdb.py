@@ -23,6 +23,13 @@ from .ranking import Codes, Ints, Ranked, joined
 
 ABOUT = "cghash_codes"
 _WORD = 8  # bytes
+# a stranger's file may hold views: they read no other file and no address, and bring no extension in
+_CLOSED = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "lock_configuration": "true",
+}
 
 
 class DuckDBStore(Store):
@@ -180,7 +187,7 @@ def _connected(path: Path, table: str, read_only: bool) -> Any:
         raise InvalidInputError(f"table must not be {ABOUT!r}, which says what the others hold")
     check_file(path)
     with _errors(path):
-        return duckdb.connect(os.fspath(path), read_only=read_only)
+        return duckdb.connect(os.fspath(path), read_only=read_only, config=_CLOSED)
 
 
 @contextmanager

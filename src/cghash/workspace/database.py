@@ -6,6 +6,7 @@ A change is committed, and on the disk, when its `with database.changing()` ends
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..exceptions import CGHashError, FormatError, InvalidInputError, MissingDependencyError
+from ..reading.text import shortened
 
 __all__ = ["Database", "open_database"]
 
@@ -96,6 +98,26 @@ class Database(ABC):
             return
 
 
+def guard(connection: sqlite3.Connection, path: str | os.PathLike[str]) -> None:
+    """Let nothing run that a stranger's file holds: SQLite keeps views, triggers and functions of columns in it."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    ours = "(tbl_name LIKE 'cghash%' OR lower(tbl_name) IN ('items', 'attributes', 'columns'))"
+    runs = "(type IN ('view', 'trigger') OR sql LIKE 'create virtual%')"
+    for kind, name in connection.execute(f"SELECT type, name FROM sqlite_master WHERE {ours} AND {runs}"):
+        raise FormatError(f"{path} must keep what is ours in plain tables, got the {kind} {shortened(str(name))!r}")
+
+
+def _why_read_only(path: str) -> str:
+    """Why a file cannot be changed, or made; nothing where it can."""
+    folder = os.path.dirname(path) or "."
+    for place in (folder, path):
+        if os.path.exists(place) and not os.access(place, os.W_OK):
+            read_only = hasattr(os, "statvfs") and os.statvfs(place).f_flag & os.ST_RDONLY
+            return "its disk is read-only" if read_only else f"you may not write to {place}"
+    return ""
+
+
 class SQLite(Database):
     identity = "INTEGER PRIMARY KEY AUTOINCREMENT"
 
@@ -110,8 +132,9 @@ class SQLite(Database):
             self._write_ahead()
             self._run("PRAGMA synchronous=FULL", ())
             self._run("PRAGMA foreign_keys=ON", ())
+            guard(self._connection, path)
         except sqlite3.Error as error:
-            raise FormatError(f"{path} must be a SQLite database: {error}") from error
+            raise self._told(error, f"{path} must be a SQLite database: {error}") from error
 
     def _write_ahead(self) -> None:
         """Keep a log beside the file; SQLite does not wait by itself for another that is just changing to one."""
@@ -139,7 +162,16 @@ class SQLite(Database):
         try:
             return [dict(row) for row in self._connection.execute(statement, values).fetchall()]
         except sqlite3.DatabaseError as error:
-            raise FormatError(f"{self.path} could not be read or changed: {error}") from error
+            raise self._told(error, f"{self.path} could not be read or changed: {error}") from error
+
+    def _told(self, error: sqlite3.Error, otherwise: str) -> CGHashError:
+        """What an error means: of the disk, else of the file."""
+        kind = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without its details
+        if kind == sqlite3.SQLITE_FULL:
+            return CGHashError(f"{self.path} could not be changed: the disk is full")
+        if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) and (why := _why_read_only(self.path)):
+            return CGHashError(f"{self.path} cannot be changed: {why}; --database names another place for the answers")
+        return FormatError(otherwise)
 
 
 class PostgreSQL(Database):

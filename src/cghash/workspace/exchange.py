@@ -18,6 +18,7 @@ from ..exceptions import CGHashError, InvalidInputError
 from ..models import load
 from ..reading import read_triplets
 from ..reading.sources import SUFFIXES, source_of
+from ..storage import written_atomically
 from .answer_files import (
     TRIPLET,
     has_parquet,
@@ -117,7 +118,8 @@ def _write_codes(workspace: Workspace, version: int, path: Path) -> tuple[int, i
     from ..index import WeightedHammingIndex
 
     index = WeightedHammingIndex.load(workspace.index_path(version))
-    np.save(path, index.reconstruct(np.arange(len(workspace.items))))
+    with written_atomically(path) as file:
+        np.save(file, index.reconstruct(np.arange(len(workspace.items))))
     return len(workspace.items), index.n_bits
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -15,12 +17,22 @@ from ..reading.text import shortened
 from .filters import NUMBER, NumberColumn, TextColumn, Value
 from .items import VERSION
 
-__all__ = ["MOST_ATTRIBUTES", "ItemWriter", "NewItem"]
+__all__ = ["MOST_ATTRIBUTES", "ItemWriter", "NewItem", "disk_errors"]
 
 MOST_ATTRIBUTES = 500
 LONGEST_ID = 1000  # characters
 FEW = 50  # values of an attribute that are listed
 _BATCH = 1000
+
+
+@contextmanager
+def disk_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """A disk that is full, or fails, as the error that other files give."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        number = errno.ENOSPC if error.sqlite_errorcode == sqlite3.SQLITE_FULL else errno.EIO
+        raise OSError(number, os.strerror(number), os.fspath(path)) from error
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import FormatError, InvalidInputError
+from .database import guard
 from .filters import NUMBER, Column, NumberColumn, TextColumn, Value, parse_filter
 
 __all__ = ["Attribute", "Item", "ItemTable"]
@@ -201,6 +202,7 @@ class ItemTable:
         if not hasattr(self._local, "connection"):
             where = f"{self.path.resolve().as_uri()}?mode=ro&immutable=1"
             connection = sqlite3.connect(where, uri=True, check_same_thread=False)
+            guard(connection, self.path)
             connection.execute(f"PRAGMA mmap_size = {_MAPPED}")
             with self._lock:
                 self._opened.append(connection)

@@ -20,7 +20,7 @@ from .. import storage
 from ..exceptions import FormatError, InvalidInputError
 from .folder import FORMAT, ITEMS, PICTURES, VERSION, WORKSPACE, Workspace
 from .importing import Asked, Plan, Record, plan_import, with_labels
-from .item_writer import ItemWriter, NewItem
+from .item_writer import ItemWriter, NewItem, disk_errors
 from .items import ItemTable
 from .picture_folder import PictureFolder
 from .pictures import SUFFIXES, check_picture
@@ -152,7 +152,7 @@ def _write_items(folder: Path, plan: Plan, tell: Progress) -> tuple[array[int], 
     """Write the items; the rows of the source that were kept, and what was not, with the reason."""
     kept: array[int] = array("q")
     skipped: list[list[str]] = []
-    with ItemWriter(folder / ITEMS, plan.attributes) as writer:
+    with disk_errors(folder / ITEMS), ItemWriter(folder / ITEMS, plan.attributes) as writer:
         records = plan.records()
         first = 0
         while chunk := list(islice(records, _CHUNK)):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._unfinished import naming
 from ..exceptions import InvalidInputError
 from ..reading import read_items
 from ..reading.arrays import read_arrays
@@ -204,15 +205,16 @@ def _write(folder: Path, blocks: Iterable[Block], n: int, tell: Progress) -> int
     waiting = iter(blocks)
     start = next(waiting)
     d = int(start.shape[1])
-    X = np.lib.format.open_memmap(folder / VECTORS, "w+", np.float32, (n, d))
     row = 0
-    for block in chain([start], waiting):
-        if block.shape[1] != d:
-            raise InvalidInputError(f"vectors must all have {d} numbers, got {block.shape[1]} after item {row}")
-        X[row : row + len(block)] = _checked(block, row)
-        row += len(block)
-        tell("vectors", row, n)
-    X.flush()
+    with naming(folder / VECTORS), open(folder / VECTORS, "wb") as file:  # not a map, which a full disk kills
+        about = {"descr": np.dtype(np.float32).str, "fortran_order": False, "shape": (n, d)}
+        np.lib.format.write_array_header_1_0(file, about)
+        for block in chain([start], waiting):
+            if block.shape[1] != d:
+                raise InvalidInputError(f"vectors must all have {d} numbers, got {block.shape[1]} after item {row}")
+            file.write(np.ascontiguousarray(_checked(block, row)).data)
+            row += len(block)
+            tell("vectors", row, n)
     return d
 
 

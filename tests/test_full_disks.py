@@ -1,0 +1,118 @@
+"""Disks that are full or read-only under a workspace, and databases of strangers."""
+
+import errno
+import os
+import sqlite3
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from cghash.cli import main
+from cghash.exceptions import CGHashError, FormatError
+from cghash.workspace import Workspace, create_workspace
+from cghash.workspace.database import open_database
+from cghash.workspace.item_writer import ItemWriter, NewItem, disk_errors
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
+
+LIMITED = """
+import resource, sys
+from cghash.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+main(sys.argv[1:])
+"""
+
+
+def made_on_a_full_disk(tmp_path, *settings):
+    """What `cghash workspace new` says where no file may grow past 300 000 bytes."""
+    command = [sys.executable, "-c", LIMITED, "workspace", "new", "ws", *settings]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert not list(tmp_path.glob(".*"))
+    assert not (tmp_path / "ws").exists()
+    return done.returncode, done.stderr
+
+
+def test_vectors_take_room_on_the_disk_as_they_are_written(tmp_path):
+    """Not a map of the whole file, which the first touch of a page that does not fit would end the process with."""
+    sizes = []
+
+    def look(stage, done, total):
+        if stage == "vectors":
+            [file] = tmp_path.glob(".ws.*.tmp/vectors.npy")
+            sizes.append((file.stat().st_size, done))
+
+    X = np.random.default_rng(0).normal(size=(10_000, 30)).astype(np.float32)
+    with create_workspace(tmp_path / "ws", X, progress=look) as workspace:
+        np.testing.assert_array_equal(workspace.vectors, X)
+    assert len(sizes) == 3
+    assert all(size <= 128 + done * X[:1].nbytes for size, done in sizes)
+
+
+def test_vectors_that_do_not_fit_name_their_file(tmp_path):
+    np.save(tmp_path / "v.npy", np.ones((2000, 100), dtype=np.float32))
+    code, told = made_on_a_full_disk(tmp_path, "--items", "v.npy")
+    assert (code, told) == (1, f"cghash: error: file too large: '{tmp_path}/ws/vectors.npy'\n")
+
+
+def test_items_that_do_not_fit_name_their_file(tmp_path):
+    (tmp_path / "i.csv").write_text("id,text\n" + "".join(f"{i},{'words ' * 50}\n" for i in range(3000)))
+    code, told = made_on_a_full_disk(tmp_path, "--items", "i.csv")
+    assert (code, told) == (1, f"cghash: error: input/output error: '{tmp_path}/ws/items.sqlite'\n")
+
+
+def test_a_database_of_items_that_is_full_is_an_error_of_the_disk(tmp_path):
+    path = tmp_path / "items.sqlite"
+    writer = ItemWriter(path, [])
+    writer._connection.execute("PRAGMA max_page_count = 10")
+    with pytest.raises(OSError, match="No space left") as caught, disk_errors(path), writer:
+        writer.add(NewItem(f"{i:0500d}") for i in range(1000))
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, os.fspath(path))
+
+
+def test_a_database_of_answers_that_is_full_says_so(tmp_path):
+    database = open_database(tmp_path / "answers.sqlite")
+    database.run("CREATE TABLE cghash_answers (words TEXT)")
+    database.run("PRAGMA max_page_count = 10")
+    with pytest.raises(CGHashError, match=r"answers\.sqlite could not be changed: the disk is full$"):
+        database.run("INSERT INTO cghash_answers VALUES (?)", ["words" * 100_000])
+    database.close()
+
+
+@pytest.mark.parametrize(("flag", "why"), [(os.ST_RDONLY, "its disk is read-only"), (0, "you may not write to")])
+def test_a_workspace_that_can_only_be_read_says_so(digits, monkeypatch, flag, why):
+    """As on a disk that is mounted so: the tests may run as root, whom permissions do not stop."""
+    (digits / "answers.sqlite").unlink(missing_ok=True)
+    (digits / "answers.sqlite").mkdir()  # which SQLite cannot open
+    found = os.statvfs(digits)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "statvfs", lambda path: type("Found", (), {"f_flag": found.f_flag & ~os.ST_RDONLY | flag}))
+    told = CliRunner().invoke(main, ["workspace", "info", os.fspath(digits)])
+    assert told.exit_code == 1
+    assert f"answers.sqlite cannot be changed: {why}" in told.stderr
+    assert "--database names another place for the answers" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "schema"),
+    [
+        ("answers.sqlite", "CREATE TRIGGER t AFTER INSERT ON cghash_answers BEGIN DELETE FROM cghash_models; END"),
+        ("answers.sqlite", "DROP TABLE cghash_models; CREATE VIEW cghash_models AS SELECT 1 AS version"),
+        ("items.sqlite", "DROP TABLE attributes; CREATE VIEW attributes AS SELECT 1 AS name"),
+        ("items.sqlite", "DROP TABLE attributes; CREATE VIRTUAL TABLE attributes USING fts5(name)"),
+    ],
+)
+def test_a_database_that_would_do_something_when_it_is_read_or_changed_is_refused(digits, file, schema):
+    connection = sqlite3.connect(digits / file)
+    connection.executescript(schema)
+    connection.close()
+    with pytest.raises(FormatError, match="must keep what is ours in plain tables, got the"):
+        Workspace.open(digits).records.versions()
+
+
+def test_no_schema_may_call_functions_that_reach_outside(digits):
+    with Workspace.open(digits) as workspace:
+        assert workspace.records.database.run("PRAGMA trusted_schema") == [{"trusted_schema": 0}]
+        assert workspace.items._all("PRAGMA trusted_schema") == [(0,)]
