@@ -63,6 +63,15 @@ def test_items_that_do_not_fit_name_their_file(tmp_path):
     assert (code, told) == (1, f"cghash: error: input/output error: '{tmp_path}/ws/items.sqlite'\n")
 
 
+def test_copies_of_pictures_that_do_not_fit_name_their_file_and_not_the_picture(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    noise = np.random.default_rng(0).integers(0, 256, (400, 400, 3), dtype=np.uint8)
+    (tmp_path / "photos").mkdir()
+    Image.fromarray(noise).save(tmp_path / "photos" / "noise.png")
+    code, told = made_on_a_full_disk(tmp_path, "--items", "photos", "--pictures", "copy")
+    assert (code, told) == (1, f"cghash: error: file too large: '{tmp_path}/ws/items/000/000000.png'\n")
+
+
 def test_a_database_of_items_that_is_full_is_an_error_of_the_disk(tmp_path):
     path = tmp_path / "items.sqlite"
     writer = ItemWriter(path, [])

@@ -11,11 +11,10 @@ USES = re.compile(r"^\s*(?:- )?uses:\s*(.+)$", re.MULTILINE)
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_actions_are_named_by_a_commit_and_say_which_version_it_is(path):
+    named = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
     used = USES.findall(path.read_text())
     assert used
-    assert not [
-        action for action in used if not re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)
-    ]
+    assert not [action for action in used if not named.fullmatch(action)]
 
 
 def test_an_action_has_one_commit_in_all_workflows():

@@ -132,15 +132,51 @@ def test_a_folder_without_a_readable_picture_is_an_error(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["p"]
 
 
-def test_a_link_to_a_file_counts_and_a_link_to_a_folder_does_not(photos, tmp_path):
+@pytest.fixture
+def linked(photos, tmp_path):
+    """A picture outside, and links to it, to its folder and to a picture inside."""
     outside = picture(tmp_path / "outside" / "far.png", 7)
     os.symlink(outside, photos / "near.png")
     os.symlink(outside.parent, photos / "folder")
-    with create_workspace(tmp_path / "ws", photos, vectors=np.eye(5)) as workspace:
-        assert ids_of(workspace) == ["near.png", "sea/a.jpg", "sea/deep/b.png", "top.gif", "town/c.BMP"]
-        kept = workspace.picture(0)
+    os.symlink("sea/a.jpg", photos / "again.jpg")
+    return outside
+
+
+def test_links_out_of_a_folder_of_pictures_are_left_out_and_told(photos, linked, tmp_path):
+    told = CliRunner().invoke(main, ["workspace", "new", str(tmp_path / "ws"), "--items", str(photos)])
+    assert told.exit_code == 0, told.output
+    assert "1 links that lead out of the folder are left out; --follow-links takes them\n" in told.stderr
+    with Workspace.open(tmp_path / "ws") as workspace:
+        assert ids_of(workspace) == ["again.jpg", "sea/a.jpg", "sea/deep/b.png", "top.gif", "town/c.BMP"]
+    assert linked.stat().st_nlink == 1
+
+
+def test_a_folder_of_nothing_but_links_out_of_it_says_so(linked, tmp_path):
+    folder = tmp_path / "links"
+    folder.mkdir()
+    os.symlink(linked, folder / "a.png")
+    with pytest.raises(InvalidInputError, match=r"must hold pictures .* got 1 links that lead out of it"):
+        create_workspace(tmp_path / "ws", folder)
+
+
+def test_links_that_are_followed_on_purpose_lead_to_files_and_not_to_folders(photos, linked, tmp_path):
+    with create_workspace(tmp_path / "ws", photos, vectors=np.eye(6), follow_links=True) as workspace:
+        assert ids_of(workspace) == ["again.jpg", "near.png", "sea/a.jpg", "sea/deep/b.png", "top.gif", "town/c.BMP"]
+        kept = workspace.picture(1)
         assert not kept.is_symlink()
-        assert kept.read_bytes() == outside.read_bytes()
+        assert kept.read_bytes() == linked.read_bytes()
+
+
+@pytest.mark.parametrize(("way", "same"), [("link", True), ("copy", False)])
+def test_pictures_are_linked_or_copied_as_the_user_says(photos, tmp_path, way, same):
+    asked = ["workspace", "new", str(tmp_path / "ws"), "--items", str(photos), "--pictures", way]
+    assert CliRunner().invoke(main, asked).exit_code == 0
+    with Workspace.open(tmp_path / "ws") as workspace:
+        kept = workspace.picture(0)
+    assert kept.read_bytes() == (photos / "sea" / "a.jpg").read_bytes()
+    assert os.path.samefile(kept, photos / "sea" / "a.jpg") is same
+    with pytest.raises(InvalidInputError, match=r"pictures must be one of .* got 'move'"):
+        create_workspace(tmp_path / "other", photos, pictures="move")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="such names cannot be there")

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import storage
+from .._validation import check_choice
 from ..exceptions import FormatError, InvalidInputError
 from .folder import FORMAT, ITEMS, PICTURES, VERSION, WORKSPACE, Workspace
 from .importing import Asked, Plan, Record, plan_import, with_labels
@@ -32,6 +33,7 @@ __all__ = ["create_workspace"]
 
 SKIPPED = "skipped.csv"
 _CHUNK = 512  # pictures that are looked at together
+PICTURE_WAYS = ("link", "copy")
 _NAMED = 20  # skipped pictures that workspace.json names
 
 
@@ -46,6 +48,8 @@ def create_workspace(
     title: str | None = None,
     id_column: str | None = None,
     text_column: str | None = None,
+    pictures: str = "link",
+    follow_links: bool = False,
     progress: Progress | None = None,
 ) -> Workspace:
     """Make a workspace and open it.
@@ -64,6 +68,9 @@ def create_workspace(
     title : what people call it; the name of the source otherwise
     id_column : the column that holds ids, else one called `id`, else they are row numbers
     text_column : the column that holds texts, else one called `text`, else the one with the longest if they are long
+    pictures : "link", where the disk has hard links, so that a change to a picture's file changes the workspace's too;
+        or "copy"
+    follow_links : whether symbolic links in a folder of pictures may lead out of it; they are left out otherwise
     progress : is called with (what is done, how many are, of how many)
 
     Examples
@@ -77,21 +84,31 @@ def create_workspace(
     ...         workspace.about["kind"], workspace.items.rows(["year>=1995"]).tolist()
     ('texts', [1])
     """
+    check_choice(pictures, PICTURE_WAYS, "pictures")
     target = check_target(folder)
     ways = Ways(vectors, embed, sentence_model)
-    table, asked = _opened(source, Asked(id_column, text_column, None if labels is None else os.fspath(labels)))
+    asked = Asked(id_column, text_column, None if labels is None else os.fspath(labels))
+    table, asked = _opened(source, asked, follow_links)
     plan = plan_import(table, asked, as_numbers=vectors is None)
-    return build_workspace(target, plan, ways, asked.labels, title or _title(source), progress)
+    named = title or _title(source)
+    return build_workspace(target, plan, ways, asked.labels, named, progress, copy=pictures == "copy")
 
 
 def build_workspace(
-    target: Path, plan: Plan, ways: Ways, labels: str | None, title: str, progress: Progress | None
+    target: Path,
+    plan: Plan,
+    ways: Ways,
+    labels: str | None,
+    title: str,
+    progress: Progress | None,
+    *,
+    copy: bool = False,
 ) -> Workspace:
-    """Write the folder of a workspace."""
+    """Write the folder of a workspace; `copy` pictures where they could be linked."""
     tell = progress or (lambda stage, done, total: None)
     ways.check(plan)
     with whole_folder(target) as folder:
-        kept, skipped = _write_items(folder, plan, tell)
+        kept, skipped = _write_items(folder, plan, copy, tell)
         items = ItemTable(folder / ITEMS)
         try:
             embedder, n_dimensions = write_vectors(folder, items, plan, ways, kept, tell)
@@ -127,10 +144,10 @@ def check_target(folder: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _opened(source: Any, asked: Asked) -> tuple[Table, Asked]:
+def _opened(source: Any, asked: Asked, follow_links: bool) -> tuple[Table, Asked]:
     """The table of a source, and what was asked with the labels' column."""
     if not isinstance(source, np.ndarray) and os.path.isdir(source):
-        table: Table = PictureFolder(source)
+        table: Table = PictureFolder(source, follow_links=follow_links)
     else:
         table = open_table(source, asked.names)
     if asked.labels is None or asked.labels in table.columns or not os.path.isfile(asked.labels):
@@ -148,7 +165,7 @@ def _title(source: Any) -> str:
     return "vectors" if isinstance(source, np.ndarray) else Path(source).resolve().stem
 
 
-def _write_items(folder: Path, plan: Plan, tell: Progress) -> tuple[array[int], list[list[str]]]:
+def _write_items(folder: Path, plan: Plan, copy: bool, tell: Progress) -> tuple[array[int], list[list[str]]]:
     """Write the items; the rows of the source that were kept, and what was not, with the reason."""
     kept: array[int] = array("q")
     skipped: list[list[str]] = []
@@ -162,7 +179,7 @@ def _write_items(folder: Path, plan: Plan, tell: Progress) -> tuple[array[int], 
                 if isinstance(found, FormatError):
                     skipped.append([_readable(record.id), str(found)])
                     continue
-                file = _placed(folder, record, len(kept), found) if found else None
+                file = _placed(folder, record, len(kept), found, copy) if found else None
                 new.append(NewItem(record.id, record.values, file, record.text, record.place))
                 kept.append(place)
             writer.add(new)
@@ -198,16 +215,19 @@ def _readable(name: str) -> str:
     return name.encode("utf-8", "replace").decode("utf-8")
 
 
-def _placed(folder: Path, record: Record, row: int, kind: str) -> str:
+def _placed(folder: Path, record: Record, row: int, kind: str, copy: bool) -> str:
     """Link or copy a picture to a name of ours; the name below DIR/items."""
     assert record.picture is not None
     name = f"{row // 1000:03d}/{row:06d}{SUFFIXES[kind][0]}"
     target = folder / PICTURES / name
     target.parent.mkdir(parents=True, exist_ok=True)
     origin = os.path.realpath(record.picture)
-    try:
-        os.link(origin, target)
-    except OSError:  # another file system, or one without links
+    if not copy:
+        try:
+            os.link(origin, target)
+        except OSError:  # another file system, or one without links
+            copy = True
+    if copy:
         shutil.copyfile(origin, target)
     return name
 
@@ -216,6 +236,9 @@ def _report(folder: Path, skipped: list[list[str]], plan: Plan) -> None:
     others = getattr(plan.table, "n_others", 0)
     if others:
         plan.notes.append(f"{others} files that are no pictures are left out")
+    links = getattr(plan.table, "n_links_out", 0)
+    if links:
+        plan.notes.append(f"{links} links that lead out of the folder are left out; --follow-links takes them")
     if not skipped:
         return
     plan.notes.append(f"{len(skipped)} pictures could not be read and are left out; {SKIPPED} names them")

@@ -16,22 +16,29 @@ __all__ = ["PictureFolder"]
 class PictureFolder:
     """The pictures in a folder and those below it, by name; an item's id is its path from the folder.
 
-    Hidden files are left out, and so are workspaces below the folder. A link to a file counts as the file; a link to a
-    folder is not followed. The folder just below, where there is one, is the attribute `folder`.
+    Hidden files are left out, and so are workspaces below the folder. A link to a file counts as the file, but one that
+    leads out of the folder is left out unless `follow_links`; a link to a folder is not followed. The folder just
+    below, where there is one, is the attribute `folder`.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], *, follow_links: bool = False) -> None:
         self.root = Path(folder)
         self.name = os.fspath(folder)
         self.vector_columns: list[str] = []
         found = [os.path.relpath(path, folder).replace(os.sep, "/") for path in _files(folder)]
-        self.paths = sorted(path for path in found if os.path.splitext(path)[1].lower() in ENDINGS)
-        self.n_others = len(found) - len(self.paths)
+        pictures = sorted(path for path in found if os.path.splitext(path)[1].lower() in ENDINGS)
+        self.n_others = len(found) - len(pictures)
+        self.paths = pictures if follow_links else [path for path in pictures if self._is_inside(path)]
+        self.n_links_out = len(pictures) - len(self.paths)
         if not self.paths:
             holds = f"{self.n_others} files of other kinds" if self.n_others else "no file"
+            holds = f"{self.n_links_out} links that lead out of it" if self.n_links_out else holds
             raise InvalidInputError(f"{folder} must hold pictures ({', '.join(sorted(ENDINGS))}), got {holds}")
         parted = any("/" in path for path in self.paths)
         self.columns = ["id", "image", "folder"] if parted else ["id", "image"]
+
+    def _is_inside(self, path: str) -> bool:
+        return Path(os.path.realpath(self.root / path)).is_relative_to(os.path.realpath(self.root))
 
     def rows(self) -> Iterator[Located]:
         for path in self.paths:

@@ -42,6 +42,14 @@ from .._options import quiet_option
 @click.option(
     "--text-column", metavar="NAME", help="Column that holds the texts.  [default: text, else the longest texts]"
 )
+@click.option(
+    "--pictures",
+    type=click.Choice(["link", "copy"]),
+    default="link",
+    show_default=True,
+    help="Hard links to pictures, where the disk has them, or copies.",
+)
+@click.option("--follow-links", is_flag=True, help="Take pictures that symbolic links lead to outside of the folder.")
 @click.option("--title", metavar="TEXT", help="What people call it.  [default: the name of PATH]")
 @quiet_option
 def new(folder: str, items: str, quiet: bool, **settings: Any) -> None:
