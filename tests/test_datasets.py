@@ -301,6 +301,21 @@ def test_folder_without_classes_is_an_error(tmp_path):
         read_scenes(scenes(tmp_path, {"only": 2}))
 
 
+@pytest.mark.parametrize("kind", ["image", "folder"])
+def test_links_out_of_a_folder_of_images_are_refused(tmp_path, kind):
+    elsewhere = scenes(tmp_path / "elsewhere", {"street": 2, "coast": 2})
+    folder = scenes(tmp_path / "mine", {"forest": 2, "office": 2})
+    inside = next((folder / "forest").iterdir())
+    (folder / "office" / "again.jpg").symlink_to(inside)
+    assert len(read_scenes(folder).names) == 5
+    linked = folder / "forest" / "theirs.jpg" if kind == "image" else folder / "coast"
+    linked.symlink_to(next((elsewhere / "street").iterdir()) if kind == "image" else elsewhere / "coast")
+    with pytest.raises(FormatError, match=r"must hold its images itself, got .*, a link that leads out of it"):
+        read_scenes(folder)
+    (tmp_path / "whole").symlink_to(elsewhere)
+    assert len(read_scenes(tmp_path / "whole").names) == 4
+
+
 def test_scenes_have_gist_and_pictures(tmp_path):
     folder = scenes(tmp_path / "scene_categories", {"bedroom": 2, "MITcoast": 2})
     first, again = (load("scene15-gist", folder=tmp_path, progress=False) for _ in range(2))

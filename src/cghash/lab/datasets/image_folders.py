@@ -15,6 +15,7 @@ What is assumed of each, beside its layout:
 
 from __future__ import annotations
 
+import os
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
@@ -44,6 +45,18 @@ class ImageFolder:
     y: NDArray[Any]  # (n,) or (n, L)
     n_train: int | None
     classes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse links that lead out of the folder: the images are shown in reports."""
+        root = os.path.realpath(self.folder)
+        folders = {path.parent for path in self.paths}
+        links = [path for path in (*folders, *self.paths) if path in folders or path.is_symlink()]
+        out = [path for path in links if not Path(os.path.realpath(path)).is_relative_to(root)]
+        if out:
+            raise FormatError(
+                f"{self.folder} must hold its images itself, got {out[0]}, a link that leads out of it; copy the "
+                "images, or make the whole folder a link"
+            )
 
     @property
     def paths(self) -> list[Path]:
