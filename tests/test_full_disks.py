@@ -1,8 +1,7 @@
-"""Disks that are full or read-only under a workspace, and databases of strangers."""
+"""Disks that are full or read-only under a workspace."""
 
 import errno
 import os
-import sqlite3
 import subprocess
 import sys
 
@@ -11,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from cghash.cli import main
-from cghash.exceptions import CGHashError, FormatError
-from cghash.workspace import Workspace, create_workspace
+from cghash.exceptions import CGHashError
+from cghash.workspace import create_workspace
 from cghash.workspace.database import open_database
 from cghash.workspace.item_writer import ItemWriter, NewItem, disk_errors
 
@@ -102,26 +101,3 @@ def test_a_workspace_that_can_only_be_read_says_so(digits, monkeypatch, flag, wh
     assert told.exit_code == 1
     assert f"answers.sqlite cannot be changed: {why}" in told.stderr
     assert "--database names another place for the answers" in told.stderr
-
-
-@pytest.mark.parametrize(
-    ("file", "schema"),
-    [
-        ("answers.sqlite", "CREATE TRIGGER t AFTER INSERT ON cghash_answers BEGIN DELETE FROM cghash_models; END"),
-        ("answers.sqlite", "DROP TABLE cghash_models; CREATE VIEW cghash_models AS SELECT 1 AS version"),
-        ("items.sqlite", "DROP TABLE attributes; CREATE VIEW attributes AS SELECT 1 AS name"),
-        ("items.sqlite", "DROP TABLE attributes; CREATE VIRTUAL TABLE attributes USING fts5(name)"),
-    ],
-)
-def test_a_database_that_would_do_something_when_it_is_read_or_changed_is_refused(digits, file, schema):
-    connection = sqlite3.connect(digits / file)
-    connection.executescript(schema)
-    connection.close()
-    with pytest.raises(FormatError, match="must keep what is ours in plain tables, got the"):
-        Workspace.open(digits).records.versions()
-
-
-def test_no_schema_may_call_functions_that_reach_outside(digits):
-    with Workspace.open(digits) as workspace:
-        assert workspace.records.database.run("PRAGMA trusted_schema") == [{"trusted_schema": 0}]
-        assert workspace.items._all("PRAGMA trusted_schema") == [(0,)]

@@ -95,7 +95,7 @@ def origin_of_onnx(model: Any) -> Origin:
     if not hasattr(model, "metadata_props"):
         onnx = require("onnx", "onnx")
         try:
-            model = onnx.load(model)
+            model = onnx.load(model, load_external_data=False)
         except OSError:
             raise
         except Exception as error:  # protobuf's own, which has no public name

@@ -25,13 +25,13 @@ def thumbnail(workspace: Workspace, row: int, size: int) -> tuple[bytes, str]:
     """The bytes of a thumbnail and their media type."""
     path = workspace.picture(row)
     assert path is not None, "the caller knows that there is a picture"
-    kept = workspace.folder / "thumbnails" / str(size) / f"{row // 1000:06d}" / f"{row}"
+    place = "thumbnails", str(size), f"{row // 1000:06d}"
     for suffix, media in ((".png", "image/png"), (".jpg", "image/jpeg")):
-        if (found := kept.with_suffix(suffix)).exists():
+        if (found := workspace.inside(*place, f"{row}{suffix}")).exists():
             return found.read_bytes(), media
     image = open_picture(path)
     suffix, media, data = _small(image, size)
-    _keep(kept.with_suffix(suffix), data)
+    _keep(workspace.inside(*place, f"{row}{suffix}"), data)
     return data, media
 
 

@@ -64,8 +64,8 @@ class Workspace:
         self.folder = folder
         self.about = about
         self.database = database
-        self.items = ItemTable(folder / ITEMS)
-        self.vectors = _vectors(folder / VECTORS, (about["items"], about["dimension"]))
+        self.items = ItemTable(self.inside(ITEMS))
+        self.vectors = _vectors(self.inside(VECTORS), (about["items"], about["dimension"]))
         if len(self.items) != about["items"]:
             raise FormatError(f"{folder / ITEMS} must hold {about['items']} items, got {len(self.items)}")
 
@@ -90,7 +90,7 @@ class Workspace:
         """
         path = Path(folder)
         where = os.fspath(database) if database is not None else os.environ.get(DATABASE, "")
-        workspace = cls(path, _about(path), where or os.fspath(path / ANSWERS))
+        workspace = cls(path, _about(path), where or os.fspath(_inside(path, ANSWERS)))
         if sentence_model is not None:
             try:
                 workspace._embed_by(Sentences(sentence_model, fetch=False))
@@ -110,7 +110,7 @@ class Workspace:
     @cached_property
     def embedder(self) -> Embedder:
         """What embeds a text or a picture that is searched for."""
-        return open_embedder(self.folder / EMBEDDER, self.about["vectors"])
+        return open_embedder(self.inside(EMBEDDER), self.about["vectors"])
 
     @cached_property
     def records(self) -> Records:
@@ -134,18 +134,22 @@ class Workspace:
         name = self.items.get([row])[0].file
         if name is None:
             return None
-        path = (self.folder / PICTURES / name).resolve()
+        path = (self.inside(PICTURES) / name).resolve()
         if not path.is_relative_to((self.folder / PICTURES).resolve()) or not path.is_file():
             raise FormatError(f"the picture of item {row} must be below {PICTURES}/ of the workspace, and is not")
         return path
 
+    def inside(self, *names: str) -> Path:
+        """The path of a file or folder of the workspace; FormatError where links lead out of it, as strangers' may."""
+        return _inside(self.folder, *names)
+
     def model_path(self, version: int) -> Path:
         """The file of a model version."""
-        return self.folder / "models" / f"{version:04d}.cghash"
+        return self.inside("models", f"{version:04d}.cghash")
 
     def index_path(self, version: int) -> Path:
         """The index of all items under a model version."""
-        return self.folder / "indexes" / f"{version:04d}.index"
+        return self.inside("indexes", f"{version:04d}.index")
 
     def close(self) -> None:
         """Close the files; the workspace cannot be used any more."""
@@ -158,6 +162,13 @@ class Workspace:
 
     def __exit__(self, *error: Any) -> None:
         self.close()
+
+
+def _inside(folder: Path, *names: str) -> Path:
+    path = folder.joinpath(*names)
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise FormatError(f"{path} must lie in the workspace, and is, or is below, a link that leads out of it")
+    return path
 
 
 def _about(folder: Path) -> dict[str, Any]:

@@ -35,7 +35,7 @@ _GENTLE = 10  # niceness: who searches comes first
 
 def job_folder(workspace: Workspace, job: int) -> Path:
     """Where a job keeps its checkpoint, its answers and its lock."""
-    return Path(workspace.folder) / "checkpoints" / f"job-{job}"
+    return workspace.inside("checkpoints", f"job-{job}")
 
 
 def is_working(workspace: Workspace, job: int) -> bool:

@@ -1,15 +1,18 @@
-"""A workspace of a stranger whose sentence model would run code: none does, on any road."""
+"""A workspace of a stranger: its sentence model, its databases and its links run, show and overwrite nothing."""
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 
 import httpx
 import pytest
 
-from cghash.exceptions import MissingDependencyError
+from cghash.exceptions import FormatError, MissingDependencyError
+from cghash.web.thumbnails import thumbnail
 from cghash.workspace import Workspace, create_workspace
+from cghash.workspace.worker import job_folder
 
 # does what versions before 6 do with a model's folder: imports what its modules.json names
 PACKAGE = """
@@ -104,3 +107,61 @@ def test_a_version_that_would_run_their_code_is_refused_when_the_user_names_thei
         Workspace.open(folder, sentence_model=folder / "model")
     monkeypatch.delitem(sys.modules, "sentence_transformers", raising=False)
     assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "schema"),
+    [
+        ("answers.sqlite", "CREATE TRIGGER t AFTER INSERT ON cghash_answers BEGIN DELETE FROM cghash_models; END"),
+        ("answers.sqlite", "DROP TABLE cghash_models; CREATE VIEW cghash_models AS SELECT 1 AS version"),
+        ("items.sqlite", "DROP TABLE attributes; CREATE VIEW attributes AS SELECT 1 AS name"),
+        ("items.sqlite", "DROP TABLE attributes; CREATE VIRTUAL TABLE attributes USING fts5(name)"),
+    ],
+)
+def test_a_database_that_would_do_something_when_it_is_read_or_changed_is_refused(digits, file, schema):
+    connection = sqlite3.connect(digits / file)
+    connection.executescript(schema)
+    connection.close()
+    with pytest.raises(FormatError, match="must keep what is ours in plain tables, got the"):
+        Workspace.open(digits).records.versions()
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("items.sqlite", lambda workspace: None),
+        ("vectors.npy", lambda workspace: None),
+        ("answers.sqlite", lambda workspace: None),
+        ("items", lambda workspace: workspace.picture(0)),
+        ("models", lambda workspace: workspace.model_path(1)),
+        ("models/0002.cghash", lambda workspace: workspace.model_path(2)),
+        ("indexes", lambda workspace: workspace.index_path(1)),
+        ("checkpoints", lambda workspace: job_folder(workspace, 1)),
+        ("thumbnails", lambda workspace: thumbnail(workspace, 0, 96)),
+        ("thumbnails/96/000000/0.png", lambda workspace: thumbnail(workspace, 0, 96)),
+    ],
+)
+def test_a_link_out_of_a_workspace_is_neither_read_nor_written(digits, tmp_path, name, use):
+    """Else a stranger's workspace shows what is mine, or writes a model over it."""
+    mine, here = tmp_path / "mine", digits / name
+    here.parent.mkdir(parents=True, exist_ok=True)
+    if here.exists():
+        here.rename(mine)
+    here.symlink_to(mine)
+    with pytest.raises(
+        FormatError, match="must lie in the workspace, and is, or is below, a link that leads out of it"
+    ):
+        use(Workspace.open(digits))
+
+
+def test_a_workspace_that_is_itself_reached_by_a_link_is_opened(digits, tmp_path):
+    (tmp_path / "link.ws").symlink_to(digits)
+    with Workspace.open(tmp_path / "link.ws") as workspace:
+        assert workspace.picture(0).is_file()
+        assert workspace.model_path(1).is_file()
+
+
+def test_no_schema_may_call_functions_that_reach_outside(digits):
+    with Workspace.open(digits) as workspace:
+        assert workspace.records.database.run("PRAGMA trusted_schema") == [{"trusted_schema": 0}]
+        assert workspace.items._all("PRAGMA trusted_schema") == [(0,)]
