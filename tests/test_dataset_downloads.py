@@ -222,6 +222,20 @@ def test_server_that_is_not_there_is_told_after_some_attempts(site, tmp_path):
         fetch(gone, tmp_path, pause=0.001)
 
 
+def test_a_full_disk_is_told_at_once_and_by_its_file(site, tmp_path):
+    resource = pytest.importorskip("resource", reason="Windows has no limit on the size of files")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as caught:
+            get(site, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.filename == str(tmp_path / "a.bin.part")
+    assert len(site.asked) == 1
+    assert get(site, tmp_path).read_bytes() == CONTENT
+
+
 def test_server_that_keeps_failing_is_given_up(site, tmp_path):
     site.faults = [503] * 100
     with pytest.raises(MissingDataError, match="answered 503"):

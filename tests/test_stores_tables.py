@@ -182,6 +182,16 @@ def test_table_whose_columns_or_description_were_changed_is_a_format_error(datab
         DuckDBStore.open(database)
 
 
+def test_a_table_that_does_not_fit_on_the_disk_names_its_file(database, origin, codes, monkeypatch):
+    def full(*_):
+        raise duckdb.IOException('IO Error: Could not write file "shop.duckdb": No space left on device')
+
+    monkeypatch.setattr("cghash.stores.duckdb._write", full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        DuckDBStore.write(database, origin, codes)
+    assert caught.value.filename == str(database)
+
+
 def test_a_view_of_a_stranger_reads_no_other_file(database, origin, codes, tmp_path):
     DuckDBStore.write(database, origin, codes).close()
     own = tmp_path / "own.csv"

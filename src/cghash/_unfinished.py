@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["naming", "remove_abandoned", "unfinished"]
+__all__ = ["is_of_the_disk", "naming", "remove_abandoned", "unfinished"]
 
 # only writing gives these: a full disk, a quota, a limit on the size of files, a disk that cannot be written to
 _OF_THE_DISK = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG, errno.EROFS)
@@ -61,19 +61,24 @@ def remove_abandoned(folder: Path, names: str = ".+") -> None:
                 _remove_if_abandoned(folder / name)
 
 
+def is_of_the_disk(error: Exception) -> bool:
+    """Whether a disk did not take what was to be written, which trying again does not change."""
+    return isinstance(error, OSError) and error.errno in _OF_THE_DISK
+
+
 @contextmanager
 def naming(place: Path) -> Iterator[None]:
     """Errors of the disk name the place, not nothing and not what lies beside it."""
     try:
         yield
     except OSError as error:
-        if error.errno in _OF_THE_DISK and isinstance(error.filename2, str):  # a copy names what it was of first
+        if is_of_the_disk(error) and isinstance(error.filename2, str):  # a copy names what it was of first
             error.filename = error.filename2
             del error.filename2
         if isinstance(error.filename, str):
             beside = re.escape(os.fspath(place.parent / f".{place.name}"))
             error.filename = re.sub(beside + _ENDING, lambda _: os.fspath(place), error.filename, count=1)
-        elif error.errno in _OF_THE_DISK:
+        elif is_of_the_disk(error):
             error.filename = os.fspath(place)
         raise
 

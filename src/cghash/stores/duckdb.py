@@ -7,6 +7,7 @@ byte of the code a list of 256 whole numbers, what the bits that differ from the
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from collections.abc import Iterator
@@ -201,4 +202,6 @@ def _errors(where: Any) -> Iterator[None]:
     except duckdb.Error as error:
         if "Could not set lock" in str(error):
             raise InUseError(f"{where} is in use: {error}") from error
+        if os.strerror(errno.ENOSPC) in str(error):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(where)) from error
         raise FormatError(f"{where} is not a DuckDB file that can be read, or it is damaged: {error}") from error

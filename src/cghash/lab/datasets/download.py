@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..._unfinished import is_of_the_disk, naming
 from ...exceptions import FormatError, MissingDataError
 from ...storage import write_atomically
 
@@ -127,6 +128,8 @@ def _download(remote: RemoteFile, part: Path, progress: Progress, pause: float) 
             elif error.code not in _AGAIN:
                 break
         except (OSError, http.client.HTTPException) as error:
+            if is_of_the_disk(error):
+                raise
             why = getattr(error, "reason", error)
             reason = str(why) or type(error).__name__
             if isinstance(why, _NOBODY):
@@ -147,9 +150,10 @@ def _transfer(remote: RemoteFile, part: Path, progress: Progress) -> None:
         if not start:
             _forget(part)
             _tag(part).write_text(response.headers.get("ETag", ""))
-        with open(part, "ab", buffering=0) as file:  # what came is on the disk when the process is killed
+        with naming(part), open(part, "ab") as file:
             for chunk in iter(lambda: response.read1(_CHUNK), b""):
                 file.write(chunk)
+                file.flush()  # so that it is there when the process is killed
                 progress(file.tell(), total)
                 if file.tell() > (remote.most if total is None else total):
                     raise FormatError(f"{remote.url} must have {total or remote.most} bytes at most, and sent more")
