@@ -6,6 +6,7 @@
 | `serving`    | runs it: `cghash serve`                                                           |
 | `service`    | the workspace as the routes see it: searches, answers, questions, jobs            |
 | `batching`   | searches that wait at the same time are answered in one pass                      |
+| `line`       | pictures are decoded one at a time; who waits holds no thread                     |
 | `guard`      | hosts, tokens, origins, sizes, headers: everything that a request must pass first |
 | `schemas`    | what goes in and out, in OpenAPI                                                  |
 | `thumbnails` | small pictures of the items, kept in the workspace                                |

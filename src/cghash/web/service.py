@@ -23,6 +23,7 @@ from ..workspace.quality import retrieval
 from ..workspace.questions import Questioner
 from ..workspace.versions import VECTORS, CodeSearch, VectorSearch, Versions
 from .batching import Batcher
+from .line import Line
 
 __all__ = ["NotThereError", "Service"]
 
@@ -32,6 +33,8 @@ Ranking = CodeSearch | VectorSearch
 _log = logging.getLogger("cghash.web")
 
 _CUT = 200  # characters of a text in lists
+_MOST_PICTURES = 16  # that wait to be decoded, each held in memory as it was sent
+_MOST_THUMBNAILS = 400  # that wait to be made
 _FRESH = 0.5  # seconds for which the current version is believed; another process may change it
 
 
@@ -50,13 +53,16 @@ class Service:
         self.questioner = Questioner(workspace.vectors)
         self.jobs = Jobs(workspace)
         self.batcher = Batcher()
+        self.pictures = Line("pictures to search by", _MOST_PICTURES)
+        self.thumbnails = Line("thumbnails", _MOST_THUMBNAILS)
         self._current: tuple[float, int | None] = (-np.inf, None)  # when it was looked up
         self._looking = False
         self._retrievals: WeakKeyDictionary[CodeSearch, Retrieval | None] = WeakKeyDictionary()
 
     def close(self) -> None:
         self.jobs.stop()
-        self.batcher.close()
+        for waiting in (self.batcher, self.pictures, self.thumbnails):
+            waiting.close()
 
     # Items
 

@@ -10,7 +10,7 @@ from ..storage import write_atomically
 from ..workspace.folder import Workspace
 from ..workspace.pictures import open_picture
 
-__all__ = ["SIZES", "picture_type", "thumbnail"]
+__all__ = ["SIZES", "kept_thumbnail", "picture_type", "thumbnail"]
 
 SIZES = (96, 160, 320, 640)  # pixels of the longer side
 _TYPES = {".jpg": "image/jpeg", ".png": "image/png", ".gif": "image/gif", ".bmp": "image/bmp", ".webp": "image/webp"}
@@ -22,22 +22,36 @@ def picture_type(path: Path) -> str | None:
 
 
 def thumbnail(workspace: Workspace, row: int, size: int) -> tuple[bytes, str]:
-    """The bytes of a thumbnail and their media type."""
+    """The bytes of a thumbnail, made anew and kept, and their media type."""
     path = workspace.picture(row)
     assert path is not None, "the caller knows that there is a picture"
-    place = "thumbnails", str(size), f"{row // 1000:06d}"
-    for suffix, media in ((".png", "image/png"), (".jpg", "image/jpeg")):
-        if (found := workspace.inside(*place, f"{row}{suffix}")).exists():
-            return found.read_bytes(), media
-    image = open_picture(path)
-    suffix, media, data = _small(image, size)
-    _keep(workspace.inside(*place, f"{row}{suffix}"), data)
+    suffix, media, data = small(path, size)
+    _keep(_place(workspace, row, size, suffix), data)
     return data, media
 
 
-def _small(image: Any, size: int) -> tuple[str, str, bytes]:
+def kept_thumbnail(workspace: Workspace, row: int, size: int) -> tuple[bytes, str] | None:
+    """The same, where it was made before."""
+    for suffix, media in ((".png", "image/png"), (".jpg", "image/jpeg")):
+        if (found := _place(workspace, row, size, suffix)).exists():
+            return found.read_bytes(), media
+    return None
+
+
+def _place(workspace: Workspace, row: int, size: int, suffix: str) -> Path:
+    return workspace.inside("thumbnails", str(size), f"{row // 1000:06d}", f"{row}{suffix}")
+
+
+def small(path: Path, size: int) -> tuple[str, str, bytes]:
+    """A picture at most `size` pixels wide and high: the ending of its file, its media type and its bytes."""
+    with open_picture(path, least=2 * size) as image:
+        return _written(image, size)
+
+
+def _written(image: Any, size: int) -> tuple[str, str, bytes]:
     plain = image.has_transparency_data or max(image.size) <= size or image.mode in ("1", "P")
-    image = image.convert("RGBA" if image.has_transparency_data else "RGB" if image.mode != "L" else "L")
+    mode = "RGBA" if image.has_transparency_data else "RGB" if image.mode != "L" else "L"
+    image = image if image.mode == mode else image.convert(mode)
     image.thumbnail((size, size))
     out = io.BytesIO()
     if plain:

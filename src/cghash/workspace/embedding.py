@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..exceptions import FormatError, InvalidInputError, MissingDependencyError
 from ..reading.text import shortened
-from .pictures import Picture, digit_of, grey_of
+from .pictures import Grey, Picture, digit_of, grey_of
 
 __all__ = ["Digits", "Embedder", "Gist", "Given", "Sentences", "UnnamedSentences", "open_embedder"]
 
@@ -87,9 +87,13 @@ class Gist(_Pictures):
 
     def images(self, pictures: Sequence[Picture], n_jobs: int | None = None) -> Vectors:
         from ..lab.features.gist import gist
+        from ..lab.features.images import square
         from ..lab.features.parallel import each
 
-        return gist(list(each(grey_of, pictures, n_jobs)), size=self.size, n_jobs=n_jobs)
+        def small(picture: Picture) -> Grey:
+            return square(grey_of(picture), self.size)
+
+        return gist(list(each(small, pictures, n_jobs)), size=self.size, n_jobs=n_jobs)
 
 
 class Digits(_Pictures):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import FormatError, MissingDependencyError
-from ..lab.features.images import FORMATS, MOST_PIXELS
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
+from ..lab.features.images import FORMATS, decoded
 
 __all__ = ["SUFFIXES", "check_picture", "digit_of", "grey_of", "open_picture"]
 
@@ -32,30 +31,40 @@ SUFFIXES = {  # by the decoder that reads it; the first is what our copies are c
 }
 ENDINGS = frozenset(suffix for suffixes in SUFFIXES.values() for suffix in suffixes)
 _SMALL = 64  # pixels
+_BAND = 1 << 20  # pixels that are turned grey at a time
+_LARGEST_DIGIT = 1024  # pixels of a side: larger pictures of a digit are shrunk first
 DIGIT, INK = 8, 16  # pixels of a digit's side, and its darkest level, in scikit-learn's digits
 FAINT, BLACK, FRAMED = 20, 200, 0.8  # ink below this share is paper; full contrast; filling so much is framed already
 
 
-def open_picture(picture: Picture, *, name: str = "picture") -> Image:
-    """Decode a picture: its first frame, upright as its camera says.
+@contextmanager
+def open_picture(picture: Picture, *, name: str = "picture", least: int | None = None) -> Iterator[Any]:
+    """A decoded picture, as Pillow's: its first frame, upright as its camera says.
+
+    While it is open, others may have to wait: so many pixels are decoded at a time (`lab.features.images.decoded`).
 
     Parameters
     ----------
     picture : the bytes of a file, or its path; JPEG, PNG, BMP, GIF, TIFF, PPM, or WEBP where Pillow reads it
     name : how messages call bytes
+    least : pixels of a side that are enough
     """
-    _, ops = _pillow()
-    image: Image = _decoded(picture, name)
+    pillow, ops = _pillow()
+    name = name if isinstance(picture, bytes) else os.path.basename(picture)
+    file = io.BytesIO(picture) if isinstance(picture, bytes) else Path(picture)
     try:
-        upright: Image = ops.exif_transpose(image)
-    except Exception:  # what the camera says is damaged, and raises anything: the picture stays as it lies
-        return image
-    return upright
+        with decoded(pillow, file, _formats(), least) as image:
+            with suppress(Exception):  # what the camera says is damaged, and raises anything: it stays as it lies
+                ops.exif_transpose(image, in_place=True)
+            yield image
+    except Exception as error:  # decoders of foreign bytes raise anything
+        raise FormatError(f"{name} must be a whole picture: {_one_line(error)}") from error
 
 
 def check_picture(path: str | os.PathLike[str]) -> str:
     """Decode a picture and say which format it is; FormatError where it cannot be shown."""
-    kind = str(_decoded(path, "", small=True).format)
+    with open_picture(path, least=_SMALL) as image:
+        kind = str(image.format)
     return "JPEG" if kind == "MPO" else kind  # a JPEG file with further pictures behind the first, as phones write
 
 
@@ -65,12 +74,22 @@ def grey_of(picture: Picture) -> Grey:
     >>> grey_of(b"P5 2 1 255 " + bytes([0, 200])).tolist()
     [[0, 200]]
     """
-    image = open_picture(picture)
-    if "A" in image.mode or "transparency" in image.info:
-        pillow, _ = _pillow()
-        image = image.convert("RGBA")
-        image = pillow.alpha_composite(pillow.new("RGBA", image.size, "white"), image)
-    return np.array(image.convert("L"), dtype=np.uint8)
+    with open_picture(picture) as image:
+        width, height = image.size
+        grey = np.empty((height, width), dtype=np.uint8)
+        rows = max(1, _BAND // width)
+        for top in range(0, height, rows):
+            band = image.crop((0, top, width, min(top + rows, height)))
+            grey[top : top + rows] = np.asarray(_on_white(band).convert("L"))
+    return grey
+
+
+def _on_white(image: Any) -> Any:
+    if "A" not in image.mode and "transparency" not in image.info:
+        return image
+    pillow, _ = _pillow()
+    image = image.convert("RGBA")
+    return pillow.alpha_composite(pillow.new("RGBA", image.size, "white"), image)
 
 
 def digit_of(grey: Grey) -> NDArray[np.float32]:
@@ -83,15 +102,26 @@ def digit_of(grey: Grey) -> NDArray[np.float32]:
     >>> digit_of(page).reshape(8, 8)[3].tolist()
     [0.0, 0.0, 0.0, 8.0, 8.0, 0.0, 0.0, 0.0]
     """
+    pillow, _ = _pillow()
+    grey = _at_most(pillow, grey, _LARGEST_DIGIT)
     border = np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]])
     ink = np.abs(grey.astype(np.float32) - np.median(border))
     darkest = float(ink.max())
     if darkest == 0:
         return np.zeros(DIGIT * DIGIT, dtype=np.float32)
-    pillow, _ = _pillow()
     square = pillow.fromarray(_framed(ink, darkest / FAINT))
     small = np.asarray(square.resize((DIGIT, DIGIT), pillow.Resampling.BOX), dtype=np.float32)
     return np.round(small.ravel() * np.float32(INK / (255 if darkest > BLACK else darkest)))
+
+
+def _at_most(pillow: Any, grey: Grey, side: int) -> Grey:
+    """The picture, each side of it shrunk to so many pixels where it has more."""
+    height, width = grey.shape
+    if max(height, width) <= side:
+        return grey
+    scale = side / max(height, width)
+    small = [max(1, round(length * scale)) for length in (width, height)]
+    return np.asarray(pillow.fromarray(grey).resize(small, pillow.Resampling.BOX))
 
 
 def _framed(ink: NDArray[np.float32], faint: float) -> NDArray[np.float32]:
@@ -104,36 +134,10 @@ def _framed(ink: NDArray[np.float32], faint: float) -> NDArray[np.float32]:
     return np.pad(ink, side)[top : top + side, left : left + side]
 
 
-def _decoded(picture: Picture, name: str, small: bool = False) -> Any:
-    """The decoded picture; `small` lets JPEG be decoded at a fraction of its size, but to its end."""
-    pillow, _ = _pillow()
-    name = name if isinstance(picture, bytes) else os.path.basename(picture)
-    try:
-        image = pillow.open(_file(picture), formats=_formats())
-        with image:
-            _check_size(image)
-            if small:
-                image.draft(None, (_SMALL, _SMALL))
-            image.load()
-            return image
-    except Exception as error:  # decoders of foreign bytes raise anything
-        raise FormatError(f"{name} must be a whole picture: {_one_line(error)}") from error
-
-
 def _formats() -> tuple[str, ...]:
     from PIL import features
 
     return (*FORMATS, "WEBP") if features.check("webp") else FORMATS
-
-
-def _file(picture: Picture) -> Any:
-    return io.BytesIO(picture) if isinstance(picture, bytes) else Path(picture)
-
-
-def _check_size(image: Any) -> None:
-    width, height = image.size
-    if width * height > MOST_PIXELS or width < 1 or height < 1:
-        raise ValueError(f"it claims {width} × {height} pixels; at most {MOST_PIXELS} are read")
 
 
 def _one_line(error: Exception) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from threading import Condition
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +22,11 @@ Grey = NDArray[np.uint8]  # (h, w)
 Image = str | os.PathLike[str] | ArrayLike  # a file, or an (h, w) array
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "PPM")  # decoders that are let near foreign bytes
-MOST_PIXELS = 1 << 26  # larger ones are refused before they are decoded
+MOST_PIXELS = 16_000_000  # decoded at once, in all threads together
+_MOST_JPEG = 4 * MOST_PIXELS  # of a JPEG file, which can be decoded at half its size
+_MOST_BYTES = 1 << 27  # of a file: so many pixels of 8 bytes, the most that is read, fit without compression
+_MOST_SIDE = 65_535  # pixels, of a JPEG file; Pillow keeps an address for each line
+_TILE_WIDTH, _TILE_LENGTH = 322, 323  # tags of TIFF
 
 
 def read_grey(path: str | os.PathLike[str], *, largest: int | None = None) -> Grey:
@@ -41,8 +47,7 @@ def read_grey(path: str | os.PathLike[str], *, largest: int | None = None) -> Gr
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # of bombs and of truncated metadata
-            with pillow.open(path, formats=FORMATS) as image:
-                _check_size(image)
+            with decoded(pillow, path) as image:
                 grey = image.convert("L")
     except Exception as error:  # decoders of foreign bytes raise anything
         raise FormatError(f"{path} must be a whole image file: {error}") from error
@@ -50,6 +55,96 @@ def read_grey(path: str | os.PathLike[str], *, largest: int | None = None) -> Gr
         scale = largest / max(grey.size)
         grey = grey.resize([max(1, round(side * scale)) for side in grey.size], pillow.Resampling.BICUBIC)
     return np.array(grey, dtype=np.uint8)
+
+
+class _Room:
+    """So many pixels may be decoded at a time; whoever needs more waits until others have gone."""
+
+    def __init__(self, pixels: int) -> None:
+        self._free, self._changed = pixels, Condition()
+
+    @contextmanager
+    def taken(self, pixels: int) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._free >= pixels)
+            self._free -= pixels
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += pixels
+                self._changed.notify_all()
+
+
+_room = _Room(MOST_PIXELS)
+
+
+@contextmanager
+def decoded(
+    pillow: Any, file: str | os.PathLike[str] | IO[bytes], formats: Sequence[str] = FORMATS, least: int | None = None
+) -> Iterator[Any]:
+    """The first frame of a picture; of all that are open at a time, `MOST_PIXELS` at most are decoded.
+
+    Parameters
+    ----------
+    pillow : the module PIL.Image
+    file : path, or file of bytes
+    formats : decoders that may read it
+    least : pixels of a side that are enough: a JPEG file is decoded at a fraction of its size, but to its end
+    """
+    _check_bytes(file)
+    with pillow.open(file, formats=formats) as image:
+        size = image.size
+        _check_header(image)
+        _shrink(image, least)
+        width, height = image.size
+        if width * height > MOST_PIXELS:
+            raise ValueError(f"it claims {size[0]} × {size[1]} pixels; at most {MOST_PIXELS} are decoded")
+        with _room.taken(width * height):
+            image.load()
+            yield image
+
+
+def _check_bytes(file: str | os.PathLike[str] | IO[bytes]) -> None:
+    size = os.path.getsize(file) if isinstance(file, str | os.PathLike) else file.seek(0, os.SEEK_END)
+    if size > _MOST_BYTES:
+        raise ValueError(f"it has {size} bytes; at most {_MOST_BYTES} are read")
+    if not isinstance(file, str | os.PathLike):
+        file.seek(0)
+
+
+def _check_header(image: Any) -> None:
+    """Refuse what costs more memory than the size of the picture says."""
+    width, height = image.size
+    if not (1 <= width <= _MOST_SIDE and 1 <= height <= _MOST_SIDE):
+        raise ValueError(f"it claims {width} × {height} pixels; at most {_MOST_SIDE} a side are read")
+    tags = getattr(image, "tag_v2", {})
+    tile = int(tags.get(_TILE_WIDTH, 1)) * int(tags.get(_TILE_LENGTH, 1))
+    if tile > MOST_PIXELS:
+        raise ValueError(f"it claims a tile of {tile} pixels; at most {MOST_PIXELS} are decoded")
+
+
+def _shrink(image: Any, least: int | None) -> None:
+    """Let a JPEG file be decoded at a fraction of its size, where less is enough or all of it too much."""
+    if image.format not in ("JPEG", "MPO"):
+        return
+    width, height = image.size
+    whole = width * height <= MOST_PIXELS
+    if not whole and (width * height > _MOST_JPEG or not _one_scan(image)):
+        return
+    sides = (width, height) if whole else (width // 2, height // 2)
+    image.draft(None, tuple(side if least is None else min(side, least) for side in sides))
+
+
+def _one_scan(image: Any) -> bool:
+    """Whether a JPEG file is decoded line by line; of several scans all coefficients are kept at full size."""
+    file, n = image.fp, image.layers
+    after = file.tell()  # the header of the first scan
+    header = b"\xff\xda" + (6 + 2 * n).to_bytes(2) + bytes([n])
+    file.seek(max(0, after - 8 - 2 * n))
+    one = file.read(len(header)) == header and "progressive" not in image.info
+    file.seek(after)
+    return bool(one)
 
 
 def thumbnails(paths: Sequence[str | os.PathLike[str]], side: int = 64, n_jobs: int | None = None) -> Grey:
@@ -109,12 +204,6 @@ def one_blas_thread() -> Any:
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(1, user_api="blas")
-
-
-def _check_size(image: Any) -> None:
-    width, height = image.size
-    if width * height > MOST_PIXELS or width < 1 or height < 1:
-        raise ValueError(f"it claims {width} × {height} pixels; at most {MOST_PIXELS} are read")
 
 
 def _pillow() -> Any:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from ...exceptions import CGHashError
 from ..schemas import MOST_FILTERS, MOST_ITEMS, Filter, ItemOut, ItemsOut, WorkspaceOut
 from ..service import NotThereError, Service
-from ..thumbnails import SIZES, picture_type, thumbnail
+from ..thumbnails import SIZES, kept_thumbnail, picture_type, thumbnail
 from . import REFUSED, answered, service_of
 
 router = APIRouter(prefix="/api", tags=["items"], responses=REFUSED)
@@ -69,14 +70,13 @@ def item(request: Request, row: RowPath) -> Response:
     response_class=Response,
     responses={200: {"content": {"image/*": {}}, "description": "The picture"}, 304: {"description": "As it was"}},
 )
-def image(request: Request, row: RowPath, size: int = SIZES[1]) -> Response:
+async def image(request: Request, row: RowPath, size: int = SIZES[1]) -> Response:
     """An item's picture, at most `size` pixels wide and high (96, 160, 320, 640).
 
     0 is the original where browsers can show it, the largest copy where not.
     """
     service = service_of(request)
-    if service.items.get([service.check_row(row)])[0].file is None:
-        raise NotThereError(f"item {row} has no picture")
+    service.check_row(row)
     if size not in (0, *SIZES):
         raise NotThereError(f"size must be one of 0, {', '.join(map(str, SIZES))}, got {size}")
     # another workspace may be served here tomorrow: browsers ask whether what they kept is still this one's
@@ -84,16 +84,21 @@ def image(request: Request, row: RowPath, size: int = SIZES[1]) -> Response:
     headers = {"cache-control": "private, no-cache", "etag": tag}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    data, media = _picture(service, row, size)
-    return Response(data, media_type=media, headers=headers)
-
-
-def _picture(service: Service, row: int, size: int) -> tuple[bytes, str]:
     try:
-        path: Any = service.workspace.picture(row)
-        media = picture_type(path)
-        if size == 0 and media is not None:
-            return path.read_bytes(), media
-        return thumbnail(service.workspace, row, size or SIZES[-1])
+        found = await run_in_threadpool(_made, service, row, size)
+        if found is None:
+            found = await service.thumbnails.result(thumbnail, service.workspace, row, size or SIZES[-1])
     except (CGHashError, OSError) as error:
         raise NotThereError(f"the picture of item {row} cannot be shown") from error
+    return Response(found[0], media_type=found[1], headers=headers)
+
+
+def _made(service: Service, row: int, size: int) -> tuple[bytes, str] | None:
+    """The original or a thumbnail that was made before, where there is one to show."""
+    path = service.workspace.picture(row)
+    if path is None:
+        raise NotThereError(f"item {row} has no picture")
+    media = picture_type(path)
+    if size == 0 and media is not None:
+        return path.read_bytes(), media
+    return kept_thumbnail(service.workspace, row, size or SIZES[-1])

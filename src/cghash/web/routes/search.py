@@ -47,7 +47,7 @@ async def search_by_image(request: Request) -> Response:
     """The nearest items of a picture: JPEG, PNG, BMP, GIF, TIFF, PPM or WEBP."""
     service, asked = service_of(request), parameters_of(request, SearchOptions)
     try:
-        vector = await run_in_threadpool(service.workspace.embedder.image, await request.body())
+        vector = await service.pictures.result(service.workspace.embedder.image, await request.body())
     except FormatError as error:
         raise InvalidInputError(str(error)) from error
     return answered(await _searched(service, vector, asked))

@@ -1,0 +1,185 @@
+"""Small files that become large pictures: what they cost, alone and several at once."""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from cghash.client import Client
+from cghash.exceptions import FormatError
+from cghash.lab.features import images, read_grey
+from cghash.web import service
+from cghash.workspace.embedding import Digits
+from cghash.workspace.pictures import check_picture, digit_of, grey_of, open_picture
+
+LARGEST = (4000, 4000)  # 16 megapixels
+
+
+def written(image, kind, **options):
+    out = io.BytesIO()
+    image.save(out, kind, **options)
+    return out.getvalue()
+
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def png(width, height, *, bits=8, kind=0, more=b""):
+    """A PNG that is whole, black, and small."""
+    line = bytes(1 + (width * bits * {0: 1, 6: 4}[kind] + 7) // 8)
+    packer = zlib.compressobj(9)
+    data = b"".join(packer.compress(line) for _ in range(height)) + packer.flush()
+    header = struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + more + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+def tiff(width, height, tags):
+    """A TIFF of deflated zeros, with further tags."""
+    data = zlib.compress(bytes(10**6))
+    tags = {256: width, 257: height, 258: 8, 259: 8, 262: 1, 277: 1} | tags
+    place = 8 + 2 + 12 * len(tags) + 4
+    known = {"place": place, "length": len(data)}
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, known.get(tags[tag], tags[tag])) for tag in sorted(tags))
+    return b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + bytes(4) + data
+
+
+def dotted(width, height, mode="L"):
+    image = Image.new(mode, (width, height))
+    image.paste(Image.new(mode, (width // 3, height // 2), "white"), (width // 3, height // 4))
+    return image
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        png(8192, 8192, bits=1),
+        png(4001, 4000),
+        png(1, 70_000, bits=1),
+        png(10, 10, more=chunk(b"iCCP", b"x\0\0" + zlib.compress(bytes(10**8), 9))),
+        png(10, 10, more=chunk(b"zTXt", b"x\0\0" + zlib.compress(bytes(10**8), 9))),
+        tiff(10, 10, {322: 65_536, 323: 16_384, 324: "place", 325: "length"}),
+        written(Image.new("L", (4001, 4000)), "WEBP"),
+        written(Image.new("L", (4001, 4000)), "JPEG", progressive=True),
+    ],
+    ids=["8 kB, 67 million", "a line too many", "tall", "profile", "text", "tile", "webp", "jpeg of several scans"],
+)
+def test_a_small_file_of_a_large_picture_is_refused_wherever_it_is_read(bomb, tmp_path):
+    path = tmp_path / "bomb"
+    path.write_bytes(bomb)
+    for read in (lambda: Digits().image(bomb), lambda: grey_of(path), lambda: check_picture(path)):
+        with pytest.raises(FormatError, match="must be a whole picture"):
+            read()
+    with pytest.raises(FormatError, match="must be a whole image file"):
+        read_grey(path)
+
+
+def test_a_file_is_refused_before_it_is_read_into_memory(tmp_path):
+    with open(tmp_path / "large.png", "wb") as file:
+        file.write(png(8, 8))
+        file.truncate(2**28)
+    with pytest.raises(FormatError, match="at most 134217728 are read"):
+        check_picture(tmp_path / "large.png")
+
+
+def test_a_photograph_too_large_to_be_decoded_whole_is_decoded_at_half_its_size():
+    photograph = written(dotted(6000, 4000), "JPEG")
+    assert grey_of(photograph).shape == (2000, 3000)
+    np.testing.assert_allclose(Digits().image(photograph), digit_of(np.array(dotted(600, 400))), atol=1)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "P", "LA", "1"])
+def test_pictures_turn_grey_the_same_in_pieces(mode, monkeypatch):
+    rng = np.random.default_rng(0)
+    image = Image.fromarray(rng.integers(0, 255, (37, 23, 4), dtype=np.uint8), "RGBA").convert(mode)
+    whole = grey_of(written(image, "PNG"))
+    monkeypatch.setattr("cghash.workspace.pictures._BAND", 50)
+    np.testing.assert_array_equal(grey_of(written(image, "PNG")), whole)
+
+
+def test_a_large_picture_of_a_digit_is_that_of_a_small_one():
+    np.testing.assert_array_equal(digit_of(np.array(dotted(4096, 2048))), digit_of(np.array(dotted(1024, 512))))
+
+
+PEAK = """
+import io, re, sys
+from PIL import Image
+from cghash.workspace.embedding import Digits, Gist
+from cghash.web.thumbnails import small
+
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1024
+
+out = io.BytesIO()
+Image.new("L", (64, 64)).save(out, "PNG")
+works = {"digits": Digits().image, "gist": Gist().image, "thumbnail": lambda data: small(sys.argv[2], 640)}
+work = works[sys.argv[1]]
+if sys.argv[1] != "thumbnail":
+    work(out.getvalue())
+before = peak()
+work(open(sys.argv[2], "rb").read())
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
+@pytest.mark.parametrize("way", ["digits", "gist", "thumbnail"])
+def test_the_largest_picture_costs_a_few_times_its_pixels(way, tmp_path):
+    (tmp_path / "picture").write_bytes(written(dotted(*LARGEST, "RGBA"), "PNG", compress_level=1))
+    run = [sys.executable, "-c", PEAK, way, str(tmp_path / "picture")]
+    megabytes = int(subprocess.run(run, capture_output=True, text=True, check=True).stdout)
+    assert megabytes < 200  # 64 for its pixels
+
+
+def peak_of(server):
+    status = Path(f"/proc/{server.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
+def test_six_at_once_cost_what_one_costs(digits, start_server):
+    bomb = written(dotted(*LARGEST), "PNG")
+    assert len(bomb) < 100_000
+    with start_server(digits) as server:
+        page = Client(server.url)
+        assert len(page.search(image=bomb, k=1)["results"]) == 1
+        alone = peak_of(server)
+        with ThreadPoolExecutor(6) as pool:
+            found = list(pool.map(lambda _: page.search(image=bomb, k=1)["results"], range(6)))
+        assert [len(results) for results in found] == [1] * 6
+        assert peak_of(server) - alone < 40  # less than two more pictures of 16 MB
+
+
+def test_who_decodes_too_much_waits(monkeypatch):
+    """Of two pictures that do not fit beside each other the second is opened when the first is closed."""
+    monkeypatch.setattr(images, "_room", images._Room(100))
+    picture = written(Image.new("L", (8, 8)), "PNG")
+    second = threading.Thread(target=lambda: grey_of(picture), daemon=True)
+    with open_picture(picture):
+        second.start()
+        time.sleep(0.2)
+        assert second.is_alive()
+    second.join(20)
+    assert not second.is_alive()
+
+
+def test_more_pictures_than_can_wait_are_turned_away(digits, open_api, monkeypatch):
+    monkeypatch.setattr(service, "_MOST_PICTURES", 0)
+    monkeypatch.setattr(service, "_MOST_THUMBNAILS", 0)
+    with open_api(digits) as client:
+        searched = client.post("/api/search/image", content=png(8, 8), headers={"content-type": "image/png"})
+        shown = client.get("/api/items/1/image")
+    assert (searched.status_code, shown.status_code) == (503, 503)
+    assert "too many pictures" in searched.json()["error"]
