@@ -162,8 +162,6 @@ def test_nothing_but_login_health_and_assets_is_open_without_the_token(locked):
         response = locked.request(method, path, json={} if method != "GET" else None)
         if path == "/healthz":
             assert response.status_code == 200
-        elif path == "/metrics":
-            assert response.status_code == 303
         else:
             assert response.status_code == 401, path
             assert response.headers["www-authenticate"] == "Bearer"
@@ -192,7 +190,7 @@ def test_a_wrong_token_opens_nothing(locked, header):
 
 
 def test_signing_in_gives_a_cookie_that_scripts_and_foreign_pages_cannot_use(folder, open_api, monkeypatch):
-    monkeypatch.setattr(pages, "_SECONDS_AFTER_WRONG", 0)
+    monkeypatch.setattr(guard, "_SECONDS_AFTER_WRONG", 0)
     with open_api(folder, token=TOKEN) as client:
         wrong = client.post("/login", data={"token": "wrong"})
         assert wrong.status_code == 401
@@ -293,7 +291,6 @@ def test_what_a_form_can_send_changes_nothing(api, kind):
     for method, path, body in CHANGES:
         response = api.request(method, path, content=json.dumps(body), headers={"content-type": kind})
         assert response.status_code == 415, path
-    assert api.request("DELETE", "/api/answers/1").status_code == 415
     assert api.get("/api/answers").json()["total"] == 0
 
 
@@ -348,7 +345,7 @@ def test_every_answer_carries_the_headers_that_keep_pages_apart(api, locked, mon
         locked.get("/login"),
         locked.get("/api/items"),
     ]
-    assert {a.status_code for a in answers} == {200, 303, 401, 403, 404, 415, 421, 422, 500}
+    assert {a.status_code for a in answers} == {200, 303, 401, 403, 404, 405, 415, 421, 422, 500}
     for answer in answers:
         for name, value in HEADERS.items():
             assert answer.headers[name] == value

@@ -16,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 
 from ..exceptions import CGHashError, InUseError, InvalidInputError, MissingDependencyError
 from ..workspace.folder import Workspace
+from .addresses import Addresses
 from .batching import TooManyError
 from .guard import Guard, Token
 from .metrics import Metrics
@@ -63,11 +64,20 @@ def create_app(
     app.state.service, app.state.metrics = service, Metrics()
     app.state.token = None if token is None else Token(token)
     app.state.streams, app.state.stopping = 0, False
-    for part in (search, items, answers, models, jobs, pages):
+    parts = (search, items, answers, models, jobs, pages)
+    for part in parts:
         app.include_router(part.router)
+    addresses = Addresses([*app.routes, *(route for part in parts for route in part.router.routes)])
     app.mount("/static", StaticFiles(directory=pages.HOME / "static"), name="static")
     _handle_errors(app)
-    return Guard(app, token=app.state.token, hosts=hosts, most_bytes=most_bytes, metrics=app.state.metrics)
+    return Guard(
+        app,
+        addresses=addresses,
+        token=app.state.token,
+        hosts=hosts,
+        most_bytes=most_bytes,
+        metrics=app.state.metrics,
+    )
 
 
 @asynccontextmanager

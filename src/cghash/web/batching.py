@@ -19,7 +19,7 @@ __all__ = ["Batcher", "TooManyError"]
 Found = tuple[NDArray[np.float64], NDArray[np.int64]]
 Asked = list[tuple[NDArray[np.uint8], "asyncio.Future[Found]"]]
 
-_MOST_WAITING = 400  # the server takes 512 connections
+_MOST_WAITING = 400  # the server takes 512 connections of those who are known
 _MOST_AT_ONCE = 256
 
 

@@ -3,9 +3,12 @@
 1. *Host*: a server on loopback answers only to names of loopback, so that a foreign page cannot reach it through a name
    of its own that suddenly points here (DNS rebinding).
 2. *Token*, where there is one: `Authorization: Bearer …`, or the cookie that `/login` sets; compared in constant time.
+   Who gives another one waits for the answer.
 3. *Origin*: what a browser sends for a foreign page is refused; a request that changes something must also be of a
    content type that a form of a foreign page cannot send.
-4. *Size*: a body that is too large is refused before, or while, it is read.
+4. *Method*: what an address does not take is refused, with those that it takes in `Allow`.
+5. *Place*: the connection is counted among those of whoever may use the server, and no longer among strangers'.
+6. *Size*: a body that is too large, or comes too slowly, is refused before, or while, it is read.
 
 Answers carry a Content-Security-Policy without inline script, and headers that keep other pages from framing, sniffing
 or embedding them.
@@ -13,18 +16,21 @@ or embedding them.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from starlette.requests import cookie_parser
 
+from .addresses import Addresses
 from .metrics import Metrics
 
-__all__ = ["COOKIE", "Guard", "Token"]
+__all__ = ["COOKIE", "Guard", "Token", "wait_after_wrong"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -49,7 +55,19 @@ HEADERS = [
 ]
 FRESH = [(b"cache-control", b"no-cache")]  # parts of the page: asked about, so that none is of another version
 _MOST_FORM = 4096  # bytes of the form that asks for the token: anyone may send it
+_MOST_HELD = 10  # bodies of the largest size that are held in memory at a time, or as much of smaller ones
+_SECONDS_FOR_BODY = 120.0
+_SECONDS_AFTER_WRONG = 0.5  # that a wrong token costs
 _CHANGING = {"POST", "PUT", "PATCH", "DELETE"}
+_AGAIN = ((b"retry-after", b"1"),)
+
+
+class Refusal(NamedTuple):
+    """Why a request is not let through."""
+
+    status: int
+    reason: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class Token:
@@ -72,12 +90,23 @@ class Token:
         return hmac.compare_digest(cookie.encode(), self.cookie.encode())
 
 
+async def wait_after_wrong(receive: Receive) -> bool:
+    """Let whoever gave a wrong token wait; whether they did. What they send meanwhile is dropped."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_SECONDS_AFTER_WRONG):
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            return False
+    return True
+
+
 class Guard:
     """The outermost layer of the server.
 
     Parameters
     ----------
     app : what answers the requests that pass
+    addresses : those that it answers
     token : Token, or None where everyone who reaches the server may use it
     hosts : names that a request may call the server by; None admits any
     most_bytes : of a request's body
@@ -85,10 +114,18 @@ class Guard:
     """
 
     def __init__(
-        self, app: App, *, token: Token | None, hosts: frozenset[str] | None, most_bytes: int, metrics: Metrics
+        self,
+        app: App,
+        *,
+        addresses: Addresses,
+        token: Token | None,
+        hosts: frozenset[str] | None,
+        most_bytes: int,
+        metrics: Metrics,
     ) -> None:
-        self.app, self.token, self.hosts = app, token, hosts
+        self.app, self.addresses, self.token, self.hosts = app, addresses, token, hosts
         self.most_bytes, self.metrics = most_bytes, metrics
+        self._held = 0  # bytes of bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -114,51 +151,96 @@ class Guard:
             self.metrics.count(getattr(route, "path", "other"), status, time.perf_counter() - began)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._refusal(scope, dict(scope["headers"]))
-        if refusal is None and scope["method"] in _CHANGING:
-            body = await _body(receive, self._most(scope))
-            if body is None:
-                return  # the caller has gone
-            receive = _again(body, receive)
-            refusal = self._too_large(scope, len(body))
+        headers = dict(scope["headers"])
+        known = self.token is None or self.token.admits(headers)
+        refusal = self._refusal(scope, headers, known)
+        if refusal is None and known and self.token is not None:
+            refusal = _place(scope)
         if refusal is not None:
-            await _refuse(scope, send, *refusal)
+            wrong = refusal.status == 401 and b"authorization" in headers
+            if not wrong or await wait_after_wrong(receive):
+                await _refuse(scope, send, refusal)
+        elif scope["method"] in _CHANGING:
+            await self._pass_on_body(scope, receive, send, known)
+        else:
+            await self._answer(scope, receive, send, known)
+
+    async def _pass_on_body(self, scope: Scope, receive: Receive, send: Send, known: bool) -> None:
+        body = bytearray()
+        try:
+            refusal = await self._read(scope, receive, body)
+            if refusal is not None:
+                await _refuse(scope, send, refusal)
+            else:
+                await self._answer(scope, _again(bytes(body), receive), send, known)
+        except _GoneError:
+            return
+        finally:
+            self._held -= len(body)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, known: bool) -> None:
+        refusal = _place(scope) if known else None
+        if refusal is not None:
+            await _refuse(scope, send, refusal)
         else:
             await self.app(scope, receive, send)
 
-    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
-        """Status and reason, where the request is not let through."""
+    async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> Refusal | None:
+        """Read the body, or as much of it as shows that it cannot be taken."""
+        try:
+            async with asyncio.timeout(_SECONDS_FOR_BODY):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise _GoneError
+                    piece, more = message.get("body", b""), message.get("more_body", False)
+                    body += piece
+                    self._held += len(piece)
+                    if (refusal := self._too_large(scope, len(body))) is not None:
+                        return refusal
+                    if self._held > _MOST_HELD * self.most_bytes:
+                        return Refusal(503, "too many large requests at once: try again in a moment", _AGAIN)
+        except TimeoutError:
+            words = f"the body of a request must come within {_SECONDS_FOR_BODY:g} seconds"
+            return Refusal(408, words, ((b"connection", b"close"),))
+        return None
+
+    def _refusal(self, scope: Scope, headers: dict[bytes, bytes], known: bool) -> Refusal | None:
+        """Why the request is not let through, where its head says so."""
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if self.hosts is not None and _name(host) not in self.hosts:
-            return 421, "the server is not known by this name; --allow-host NAME lets it be called so"
-        guarded = scope["path"] not in OPEN and not scope["path"].startswith("/static/")
-        if self.token is not None and guarded and not self.token.admits(headers):
-            return 401, "a token is needed: Authorization: Bearer TOKEN"
+            return Refusal(421, "the server is not known by this name; --allow-host NAME lets it be called so")
+        if not known and scope["path"] not in OPEN and not scope["path"].startswith("/static/"):
+            return Refusal(401, "a token is needed: Authorization: Bearer TOKEN", ((b"www-authenticate", b"Bearer"),))
         if _foreign(scope, headers, host):
-            return 403, "the request comes from another page"
-        if scope["method"] in _CHANGING and not _of_ours(scope, headers):
-            return 415, "Content-Type must be application/json, or an image for a search by image"
+            return Refusal(403, "the request comes from another page")
+        methods = self.addresses.methods(scope["path"])
+        if methods and scope["method"] not in methods:
+            return Refusal(405, "method not allowed", ((b"allow", ", ".join(methods).encode()),))
+        if methods and scope["method"] in _CHANGING and not _of_ours(scope, headers):
+            return Refusal(415, "Content-Type must be application/json, or an image for a search by image")
         told = headers.get(b"content-length", b"0")
         return self._too_large(scope, int(told) if told.isdigit() else 0)
 
     def _most(self, scope: Scope) -> int:
         return min(_MOST_FORM, self.most_bytes) if scope["path"] == "/login" else self.most_bytes
 
-    def _too_large(self, scope: Scope, size: int) -> tuple[int, str] | None:
+    def _too_large(self, scope: Scope, size: int) -> Refusal | None:
         most = self._most(scope)
-        return (413, f"a request must be of at most {most} bytes") if size > most else None
+        return Refusal(413, f"a request must be of at most {most} bytes") if size > most else None
 
 
-async def _body(receive: Receive, most: int) -> bytes | None:
-    """The body, or as much of it as shows that it is too large; None where the caller goes meanwhile."""
-    body, more = bytearray(), True
-    while more and len(body) <= most:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-    return bytes(body)
+class _GoneError(Exception):
+    """Whoever asked has gone."""
+
+
+def _place(scope: Scope) -> Refusal | None:
+    """Count the connection among those of whoever may use the server, unless all are busy."""
+    connection = scope.get("state", {}).get("connection")
+    if connection is None or connection.admit():
+        return None
+    return Refusal(503, "too many requests at once: try again in a moment", (*_AGAIN, (b"connection", b"close")))
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
@@ -183,7 +265,12 @@ def _foreign(scope: Scope, headers: dict[bytes, bytes], host: str) -> bool:
 
 
 def _of_ours(scope: Scope, headers: dict[bytes, bytes]) -> bool:
-    """Whether the content type is one that forms cannot send, or that of the one form there is."""
+    """Whether the content type is one that forms cannot send, or that of the one form there is.
+
+    Forms cannot send DELETE, which needs no body.
+    """
+    if scope["method"] == "DELETE" and b"content-type" not in headers:
+        return True
     kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
     if scope["path"] == "/login":
         return kind == b"application/x-www-form-urlencoded"
@@ -196,13 +283,10 @@ def _name(host: str) -> str:
     return name + bracket if bracket else host.partition(":")[0]
 
 
-async def _refuse(scope: Scope, send: Send, status: int, reason: str) -> None:
-    if status == 401 and scope["method"] == "GET" and not scope["path"].startswith("/api/"):
-        await send({"type": "http.response.start", "status": 303, "headers": [(b"location", b"/login")]})
-        await send({"type": "http.response.body", "body": b""})
-        return
-    headers = [(b"content-type", b"application/json")]
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
+async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
+    headers = [(b"content-type", b"application/json"), *refusal.headers]
+    status, body = refusal.status, json.dumps({"error": refusal.reason}).encode()
+    if status == 401 and scope["method"] == "GET" and not scope["path"].startswith(("/api/", "/metrics")):
+        status, headers, body = 303, [(b"location", b"/login")], b""
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": json.dumps({"error": reason}).encode()})
+    await send({"type": "http.response.body", "body": body})

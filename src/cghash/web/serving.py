@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import socket
 from collections.abc import Iterable
-from typing import cast
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -13,11 +14,11 @@ from fastapi import FastAPI
 from ..exceptions import InvalidInputError
 from ..workspace.folder import Workspace
 from .app import LOOPBACK, create_app
+from .connections import Connection, Places
 
 __all__ = ["LEAST_TOKEN", "is_loopback", "listen", "serve"]
 
 LEAST_TOKEN = 16  # characters
-_MOST_CONNECTIONS = 512
 
 
 def is_loopback(host: str) -> bool:
@@ -74,9 +75,10 @@ def serve(
     app = create_app(workspace, token=token, hosts=hosts, n_jobs=n_jobs)
     config = uvicorn.Config(
         app,
+        http=cast(Any, partial(Connection, Places())),
+        ws="none",
         log_level="warning",
         access_log=False,
-        limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=5,
         server_header=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import cast
 from urllib.parse import parse_qs
@@ -11,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from ..guard import COOKIE, Token
+from ..guard import COOKIE, Token, wait_after_wrong
 from ..metrics import Metrics
 from ..schemas import HealthOut
 from . import answered, service_of
@@ -20,7 +19,6 @@ router = APIRouter()
 
 HOME = Path(__file__).parents[1]
 PAGES = {"/": "search", "/teach": "teach", "/learn": "learn", "/understand": "understand"}
-_SECONDS_AFTER_WRONG = 0.5  # that a wrong token costs
 
 # everything is escaped, whatever the name of the template; what a template does not know is an error
 _templates = Environment(loader=FileSystemLoader(HOME / "templates"), autoescape=True, undefined=StrictUndefined)
@@ -58,7 +56,7 @@ async def enter(request: Request) -> Response:
     if token is None:
         return RedirectResponse("/", 303)
     if not token.fits(given):
-        await asyncio.sleep(_SECONDS_AFTER_WRONG)
+        await wait_after_wrong(request.receive)
         return page(request, "login", 401, "This is not the token.")
     response = RedirectResponse("/", 303)
     safe = request.url.scheme == "https"
