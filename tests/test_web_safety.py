@@ -479,7 +479,7 @@ def test_a_body_that_says_it_is_too_large_is_refused(folder, open_api):
             assert response.status_code == 413, path
             assert response.json() == {"error": "a request must be of at most 1000 bytes"}
         body = json.dumps({"text": "x"}).encode().ljust(1000)
-        assert client.post("/api/search", content=body, headers=JSON).status_code == 400  # read, and understood
+        assert client.post("/api/search", content=body, headers=JSON).status_code == 409  # read, and understood
 
 
 FORM = "application/x-www-form-urlencoded"

@@ -271,7 +271,7 @@ class Client:
                 return data
         except HTTPError as error:
             with error:
-                raise _refused(error.code, error.read()) from error
+                raise _refused(error.code, error.read(), "Retry-After" in error.headers) from error
         except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", None) or error
             raise ServerError(f"the server at {self.url} cannot be reached: {reason}") from error
@@ -284,14 +284,15 @@ class _NoRedirect(HTTPRedirectHandler):
         return None
 
 
-def _refused(status: int, body: bytes) -> CGHashError:
+def _refused(status: int, body: bytes, later: bool) -> CGHashError:
+    """The error that a server's refusal means; `later` says that the same may be possible then."""
     try:
         words = str(json.loads(body)["error"])
     except (ValueError, KeyError, TypeError):
         words = f"the server answered with status {status}"
-    if status == 409:
+    if status == 409 and later:
         return InUseError(words)
-    return InvalidInputError(words) if status in (400, 404, 413, 415, 422) else ServerError(words)
+    return InvalidInputError(words) if status in (400, 404, 409, 413, 415, 422) else ServerError(words)
 
 
 def _read(data: bytes) -> Object:

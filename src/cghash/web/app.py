@@ -18,16 +18,17 @@ from ..exceptions import CGHashError, InUseError, InvalidInputError, MissingDepe
 from ..workspace.folder import Workspace
 from .addresses import Addresses
 from .batching import TooManyError
-from .guard import Guard, Token
+from .guard import COOKIE, Guard, Token
 from .metrics import Metrics
 from .routes import answered, answers, items, jobs, models, pages, search
-from .service import NotThereError, Service
+from .service import NoPictureError, NotThereError, Service
 
 __all__ = ["LOOPBACK", "create_app"]
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 MOST_BYTES = 20 * 2**20  # of a request; a photograph fits
 _MOST_WORDS = 500  # characters of an error
+_NO_JSON = "the body of the request is not JSON"
 _OURS = "something went wrong here; the server's log says what"
 
 _log = logging.getLogger("cghash.web")
@@ -52,7 +53,7 @@ def create_app(
     n_jobs : threads of a search; None is all cores
     """
     service = Service(workspace, n_jobs)
-    app = FastAPI(
+    app = _Api(
         title="cghash",
         version=version("cghash"),
         description="Search by example, teach by comparing, and learn binary codes from what people said.",
@@ -80,6 +81,21 @@ def create_app(
     )
 
 
+class _Api(FastAPI):
+    """Says in its description what a token opens, where there is one."""
+
+    def openapi(self) -> dict[str, Any]:
+        document = super().openapi()
+        if self.state.token is not None:
+            document["components"]["securitySchemes"] = {
+                "token": {"type": "http", "scheme": "bearer"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+            }
+            document["security"] = [{"token": []}, {"cookie": []}]
+            document["paths"]["/healthz"]["get"]["security"] = []
+        return document
+
+
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
@@ -95,9 +111,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _handle_errors(app: FastAPI) -> None:
     """Every error is one sentence; what a caller cannot mend is for the log."""
     known: dict[type[Exception], int] = {
-        InvalidInputError: 400,
-        MissingDependencyError: 400,
+        NoPictureError: 400,
         NotThereError: 404,
+        InvalidInputError: 409,
+        MissingDependencyError: 409,
         InUseError: 409,
         TooManyError: 503,
     }
@@ -111,7 +128,10 @@ def _handle_errors(app: FastAPI) -> None:
 
 def _saying(status: int) -> Any:
     async def handler(request: Request, error: Exception) -> Response:
-        return _refusal(str(error), status)
+        response = _refusal(str(error), status)
+        if isinstance(error, InUseError | TooManyError):
+            response.headers["retry-after"] = "1"
+        return response
 
     return handler
 
@@ -126,15 +146,18 @@ async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return _refusal("the body of the request is not JSON", 422)
-    where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
-    return _refusal(f"{where or 'the request'}: {first['msg']}", 422)
+        return _refusal(_NO_JSON, 422)
+    where = [str(part) for part in first["loc"] if part not in ("body", "query", "path")]
+    known = [*where[:1], *(part for part in where[1:] if part.isidentifier() or part.isdigit())]  # not pydantic's own
+    return _refusal(f"{'.'.join(known) or 'the request'}: {first['msg']}", 422)
 
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 404 and not request.url.path.startswith("/api/"):
         return pages.page(request, "error", 404, "There is no such page.")
+    if error.status_code == 400:  # FastAPI's, of a body that is not UTF-8
+        return _refusal(_NO_JSON, 422)
     response = _refusal(str(error.detail).lower(), error.status_code)
     response.headers.update(error.headers or {})
     return response

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 MOST_RESULTS, MOST_ITEMS, MOST_QUESTIONS = 1000, 500, 20
 MOST_FILTERS, MOST_TEXT, MOST_DIMENSION = 20, 20_000, 100_000
+MOST_NUMBER = 2**53 - 1  # up to it, whole numbers are the same in every program's JSON
+_LARGEST = 3.4028234663852886e38  # that single precision holds
 
-Row = Annotated[int, Field(ge=0, lt=2**62, description="row number of an item")]
+
+def _whole(value: Any) -> Any:
+    """JSON does not tell 3.0 from 3; of an address, `+3` and `3_0` are no numbers."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and not re.fullmatch(r"-?[0-9]+(\.0+)?", value):
+        raise PydanticCustomError("whole", "Input should be a valid integer")
+    return value
+
+
+WHOLE = BeforeValidator(_whole)
+Row = Annotated[int, Field(ge=0, le=MOST_NUMBER, description="row number of an item"), WHOLE]
+Number = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST)]
 Key = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
 Filter = Annotated[str, Field(min_length=1, max_length=500, examples=["colour=red", "year>=1990", "title~sea"])]
-ModelName = Annotated[int, Field(ge=1, lt=2**62)] | Literal["vectors"]
+Version = Annotated[int, Field(ge=1, le=MOST_NUMBER), WHOLE]
+ModelName = Version | Literal["vectors"]
+Bits = Annotated[int, Field(ge=1, le=1024), WHOLE]
 
 
 class Strict(BaseModel):
@@ -24,9 +42,9 @@ class Strict(BaseModel):
 class SearchOptions(Strict):
     """How to search."""
 
-    k: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 24
+    k: Annotated[int, Field(ge=1, le=MOST_RESULTS), WHOLE] = 24
     model: ModelName | None = Field(None, description='a version, "vectors", or null for the current model')
-    bits: Annotated[int, Field(ge=1, le=1024)] | None = Field(None, description="only the first bits of the model")
+    bits: Bits | None = Field(None, description="only the first bits of the model")
     filters: Annotated[list[Filter], Field(max_length=MOST_FILTERS)] = []
     details: bool = Field(False, description="with the items themselves")
 
@@ -37,12 +55,29 @@ class SearchByRow(SearchOptions):
     item: Row
 
 
+def _only(name: str) -> dict[str, Any]:
+    """The schema of an object with one of the queries."""
+    others = {other: {"type": "null"} for other in _QUERIES if other != name}
+    return {"required": [name], "properties": {name: {"not": {"type": "null"}}, **others}}
+
+
+_QUERIES = ("item", "text", "vector")
+
+
 class SearchRequest(SearchOptions):
     """One of `item`, `text` and `vector`, and how to search."""
 
+    model_config = ConfigDict(json_schema_extra={"oneOf": [_only(name) for name in _QUERIES]})
+
     item: Row | None = None
     text: Annotated[str, Field(min_length=1, max_length=MOST_TEXT)] | None = None
-    vector: Annotated[list[float], Field(min_length=1, max_length=MOST_DIMENSION)] | None = None
+    vector: Annotated[list[Number], Field(min_length=1, max_length=MOST_DIMENSION)] | None = None
+
+    @model_validator(mode="after")
+    def _check_queries(self) -> SearchRequest:
+        if sum(getattr(self, name) is not None for name in _QUERIES) != 1:
+            raise PydanticCustomError("queries", "a search must have exactly one of item, text and vector")
+        return self
 
 
 class AnswerRequest(Strict):
@@ -70,13 +105,13 @@ class ListRequest(Strict):
 class CurrentRequest(Strict):
     """The version to use from now on."""
 
-    version: Annotated[int, Field(ge=1, lt=2**62)]
+    version: Version
 
 
 class JobRequest(Strict):
     """How to learn from the answers."""
 
-    bits: Annotated[int, Field(ge=1, le=1024)] = 64
+    bits: Bits = 64
     C: Annotated[float, Field(gt=0, le=1e12)] | None = None
     hash_function: Literal["linear", "rbf", "stump", "tree"] = "linear"
     name: Annotated[str, Field(min_length=1, max_length=100)] | None = None

@@ -25,7 +25,7 @@ from ..workspace.versions import VECTORS, CodeSearch, VectorSearch, Versions
 from .batching import Batcher
 from .line import Line
 
-__all__ = ["NotThereError", "Service"]
+__all__ = ["NoPictureError", "NotThereError", "Service"]
 
 Ints = NDArray[np.int64]
 Ranking = CodeSearch | VectorSearch
@@ -40,6 +40,10 @@ _FRESH = 0.5  # seconds for which the current version is believed; another proce
 
 class NotThereError(Exception):
     """What was asked for does not exist."""
+
+
+class NoPictureError(Exception):
+    """What was sent is no picture that can be read."""
 
 
 class Service:

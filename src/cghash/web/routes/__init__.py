@@ -16,10 +16,11 @@ __all__ = ["REFUSED", "answered", "service_of"]
 REFUSED: dict[int | str, dict[str, Any]] = {
     status: {"model": Failure, "description": words}
     for status, words in {
-        400: "The request does not fit this workspace",
         401: "A token is needed",
         403: "The request comes from another page",
         404: "There is no such thing",
+        408: "The body did not come in time",
+        409: "The request does not fit this workspace",
         413: "The request is too large",
         415: "Not JSON",
         422: "The request is not what the schema says",

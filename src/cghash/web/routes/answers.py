@@ -10,14 +10,15 @@ from ...exceptions import InvalidInputError
 from ...workspace.answers import from_list
 from ...workspace.records import Answer
 from ..schemas import (
+    MOST_NUMBER,
     MOST_QUESTIONS,
+    WHOLE,
     AnsweredOut,
     AnswerRequest,
     AnswersOut,
     ContradictionsOut,
     ListAnsweredOut,
     ListRequest,
-    Nothing,
     QuestionsOut,
     SummaryOut,
     UndoneOut,
@@ -35,8 +36,10 @@ _CUT = 600  # characters of a text that is asked about
 @router.get("/questions", response_model=QuestionsOut)
 def questions(
     request: Request,
-    count: Annotated[int, Query(ge=1, le=MOST_QUESTIONS)] = 3,
-    skip: Annotated[list[int], Query(max_length=_MOST_SKIPPED, description="anchors that are being asked")] = [],  # noqa: B006
+    count: Annotated[int, Query(ge=1, le=MOST_QUESTIONS), WHOLE] = 3,
+    skip: Annotated[
+        list[Annotated[int, WHOLE]], Query(max_length=_MOST_SKIPPED, description="anchors that are being asked")
+    ] = [],  # noqa: B006
 ) -> Response:
     """Questions to ask next: most where an answer teaches most, some that only test."""
     service = service_of(request)
@@ -81,8 +84,8 @@ def answer_list(request: Request, given: ListRequest) -> Response:
 @router.get("/answers", response_model=AnswersOut)
 def answers(
     request: Request,
-    start: Annotated[int, Query(ge=0, lt=2**62)] = 0,
-    count: Annotated[int, Query(ge=0, le=1000)] = 50,
+    start: Annotated[int, Query(ge=0, le=MOST_NUMBER), WHOLE] = 0,
+    count: Annotated[int, Query(ge=0, le=1000), WHOLE] = 50,
 ) -> Response:
     """Answers, newest first, those taken back among them."""
     records = service_of(request).records
@@ -99,8 +102,8 @@ def summary(request: Request) -> Response:
 @router.get("/answers/contradictions", response_model=ContradictionsOut)
 def contradictions(
     request: Request,
-    start: Annotated[int, Query(ge=0, lt=2**62)] = 0,
-    count: Annotated[int, Query(ge=0, le=100)] = 20,
+    start: Annotated[int, Query(ge=0, le=MOST_NUMBER), WHOLE] = 0,
+    count: Annotated[int, Query(ge=0, le=100), WHOLE] = 20,
 ) -> Response:
     """Sets of answers that cannot all hold, and the items that they are about."""
     service = service_of(request)
@@ -118,7 +121,7 @@ def contradictions(
 
 
 @router.delete("/answers/{number}", response_model=UndoneOut)
-def undo(request: Request, number: Annotated[int, Path(ge=0, lt=2**62)], nothing: Nothing | None = None) -> Response:
+def undo(request: Request, number: Annotated[int, Path(ge=0, le=MOST_NUMBER), WHOLE]) -> Response:
     """Take an answer back; it is kept, but nothing is learned from it."""
     service = service_of(request)
     if service.records.answer(number) is None:

@@ -8,14 +8,14 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from ...exceptions import CGHashError
-from ..schemas import MOST_FILTERS, MOST_ITEMS, Filter, ItemOut, ItemsOut, WorkspaceOut
+from ..schemas import MOST_FILTERS, MOST_ITEMS, MOST_NUMBER, WHOLE, Filter, ItemOut, ItemsOut, WorkspaceOut
 from ..service import NotThereError, Service
 from ..thumbnails import SIZES, kept_thumbnail, picture_type, thumbnail
 from . import REFUSED, answered, service_of
 
 router = APIRouter(prefix="/api", tags=["items"], responses=REFUSED)
 
-RowPath = Annotated[int, Path(ge=0, lt=2**62)]
+RowPath = Annotated[int, Path(ge=0, le=MOST_NUMBER), WHOLE]
 Filters = Annotated[list[Filter], Query(max_length=MOST_FILTERS, description="colour=red, year>=1990, title~sea")]
 
 
@@ -47,8 +47,8 @@ def workspace(request: Request) -> Response:
 @router.get("/items", response_model=ItemsOut)
 def items(
     request: Request,
-    start: Annotated[int, Query(ge=0, lt=2**62)] = 0,
-    count: Annotated[int, Query(ge=0, le=MOST_ITEMS)] = 60,
+    start: Annotated[int, Query(ge=0, le=MOST_NUMBER), WHOLE] = 0,
+    count: Annotated[int, Query(ge=0, le=MOST_ITEMS), WHOLE] = 60,
     filter: Filters = [],  # noqa: A002, B006  FastAPI copies it
 ) -> Response:
     """Some of the items that pass all filters, in the order of their rows."""
@@ -70,7 +70,7 @@ def item(request: Request, row: RowPath) -> Response:
     response_class=Response,
     responses={200: {"content": {"image/*": {}}, "description": "The picture"}, 304: {"description": "As it was"}},
 )
-async def image(request: Request, row: RowPath, size: int = SIZES[1]) -> Response:
+async def image(request: Request, row: RowPath, size: Annotated[int, Query(), WHOLE] = SIZES[1]) -> Response:
     """An item's picture, at most `size` pixels wide and high (96, 160, 320, 640).
 
     0 is the original where browsers can show it, the largest copy where not.

@@ -14,13 +14,13 @@ from starlette.concurrency import run_in_threadpool
 
 from ...workspace.records import ACTIVE_STATES, Job
 from ..batching import TooManyError
-from ..schemas import Failure, JobRequest, JobsOut, Nothing, OneJobOut
+from ..schemas import MOST_NUMBER, WHOLE, Failure, JobRequest, JobsOut, Nothing, OneJobOut
 from ..service import NotThereError, Service
 from . import REFUSED, answered, service_of
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=REFUSED)
 
-Number = Annotated[int, Path(ge=1, lt=2**62)]
+Number = Annotated[int, Path(ge=1, le=MOST_NUMBER), WHOLE]
 _LOOK = 0.25  # seconds between two looks at a job
 _STILL_HERE = 15.0  # seconds after which a silent stream says that it is still there
 _MOST_STREAMS = 64
@@ -52,7 +52,7 @@ def job(request: Request, number: Number) -> Response:
 
 
 @router.post("/{number}/cancel", response_model=OneJobOut)
-def cancel(request: Request, number: Number, nothing: Nothing | None = None) -> Response:
+def cancel(request: Request, number: Number, nothing: Nothing) -> Response:
     """Ask a job to end; one that has ended stays as it is."""
     service = service_of(request)
     _check(service, number)

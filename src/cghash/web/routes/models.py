@@ -12,13 +12,13 @@ from ...codes import unpack
 from ...workspace.quality import compared_rows, overlaps, sampled_rows, split_of
 from ...workspace.records import Version
 from ...workspace.versions import CodeSearch, VectorSearch
-from ..schemas import BitsOut, ChangesOut, CurrentRequest, CurveOut, ModelDetailOut, ModelsOut
+from ..schemas import MOST_NUMBER, WHOLE, BitsOut, ChangesOut, CurrentRequest, CurveOut, ModelDetailOut, ModelsOut
 from ..service import NotThereError, Service
 from . import REFUSED, answered, service_of
 
 router = APIRouter(prefix="/api/models", tags=["models"], responses=REFUSED)
 
-Number = Annotated[int, Path(ge=1, lt=2**62)]
+Number = Annotated[int, Path(ge=1, le=MOST_NUMBER), WHOLE]
 _ON_A_SIDE = 8  # items shown of each side of a bit
 _LOOKED_AT = 20000  # items among which the sides of a bit are looked for
 
@@ -61,7 +61,7 @@ def model(request: Request, number: Number) -> Response:
 
 
 @router.get("/{number}/bits", response_model=BitsOut)
-def bits(request: Request, number: Number, count: Annotated[int, Query(ge=1, le=1024)] = 12) -> Response:
+def bits(request: Request, number: Number, count: Annotated[int, Query(ge=1, le=1024), WHOLE] = 12) -> Response:
     """The heaviest bits, and items on either side of each."""
     service = service_of(request)
     search = service.versions.at(service.check_version(number))
@@ -121,8 +121,10 @@ def curve(request: Request, number: Number) -> Response:
 def changes(
     request: Request,
     number: Number,
-    against: Annotated[int | None, Query(ge=1, lt=2**62, description="another version; the vectors where none")] = None,
-    count: Annotated[int, Query(ge=1, le=50)] = 8,
+    against: Annotated[
+        int | None, Query(ge=1, le=MOST_NUMBER, description="another version; the vectors where none"), WHOLE
+    ] = None,
+    count: Annotated[int, Query(ge=1, le=50), WHOLE] = 8,
 ) -> Response:
     """Queries whose nearest items differ most between two versions."""
     service = service_of(request)

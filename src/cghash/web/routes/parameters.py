@@ -22,10 +22,10 @@ _MANY = {"filter": "filters"}  # parameters that may be given several times, and
 def parameters_of(request: Request, schema: type[Schema]) -> Schema:
     """What stands behind the `?`; an empty value is as none."""
     given: dict[str, Any] = {}
-    for name, value in parse_qsl(request.scope["query_string"].decode("latin-1")):
+    for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
         if name in _MANY:
             given.setdefault(_MANY[name], []).append(value)
-        else:  # the field's own name is no parameter's: it must not take the place of the list
+        elif value:  # the field's own name is no parameter's: it must not take the place of the list
             given[f"?{name}" if name in _MANY.values() else name] = value
     try:
         return schema.model_validate(given, strict=False)
@@ -40,7 +40,12 @@ def described(schema: type[BaseModel]) -> dict[str, Any]:
     required = whole.get("required", ())
     return {
         "parameters": [
-            {"name": names.get(field, field), "in": "query", "required": field in required, "schema": about}
+            {
+                "name": names.get(field, field),
+                "in": "query",
+                "required": field in required,
+                "schema": about if field in required or field in names else {"anyOf": [about, {"const": ""}]},
+            }
             for field, about in whole["properties"].items()
         ]
     }

@@ -4,7 +4,7 @@ import { post, remove } from "./api.js";
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 8000;
-const NEVER_TAKEN = (status) => [400, 404, 422].includes(status); // a proxy's 403 or 421 is no word on the answer
+const NEVER_TAKEN = (status) => [404, 409, 422].includes(status); // a proxy's 403 or 421 is no word on the answer
 
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
