@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import signal
+import sqlite3
+import subprocess
+import sys
 import threading
 import time
 
@@ -13,7 +17,7 @@ import psutil
 import pytest
 
 from cghash.client import Client
-from cghash.exceptions import CGHashError
+from cghash.exceptions import CGHashError, InvalidInputError
 from cghash.models import load
 from cghash.workspace import Workspace
 
@@ -74,6 +78,71 @@ def test_every_acknowledged_answer_is_there_after_a_kill(kind, digits, start_ser
             page.answer({"key": acknowledged[0][0], "anchor": 0, "left": 1, "right": 2}, "left")["anchor"]
             == acknowledged[0][1]
         )
+
+
+# Damaged rows
+
+DAMAGE = [
+    "UPDATE cghash_answers SET choice = 'both' WHERE id = 1",
+    "UPDATE cghash_answers SET anchor = 'x' WHERE id = 2",
+    "UPDATE cghash_answers SET anchor = 99999999 WHERE id = 3",
+    "UPDATE cghash_answers SET choice = CAST(x'ff' AS TEXT) WHERE id = 4",
+    "INSERT INTO cghash_jobs (workspace, state, parameters, progress, message, created, changed) "
+    "SELECT workspace, 'running', '{', x'00', '', 'x', 'never' FROM cghash_current",
+    "INSERT INTO cghash_models SELECT workspace, 'x', name, method, bits, answers, last_answer, job, report, ready, "
+    "created FROM cghash_models",
+    "UPDATE cghash_models SET report = '{' WHERE version = 1",
+    "UPDATE cghash_format SET format = 'x'",
+]
+OF_ITEMS = [
+    "UPDATE items SET id = x'00ff' WHERE row = 5",
+    "UPDATE items SET a0 = x'00ff' WHERE row = 6",
+    "DELETE FROM items WHERE row = 7",
+    "UPDATE attributes SET \"values\" = '[' WHERE position = 0",
+]
+
+
+def spoil(path, statements):
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        for statement in statements:
+            database.execute(statement)
+
+
+def test_a_server_over_damaged_rows_starts_and_serves_the_others(school, start_server):
+    spoil(school / "answers.sqlite", DAMAGE)
+    spoil(school / "items.sqlite", OF_ITEMS)
+    with start_server(school) as server:
+        page = Client(server.url)
+        assert page.health()["model"] == 1
+        assert len(page.search(item=1, k=150, details=True)["results"]) == 150
+        assert [page.item(row)["id"] for row in (4, 5, 6, 7)] == [
+            "digit-0004",
+            *(f"damaged item {n}" for n in (5, 6, 7)),
+        ]
+        assert page.items(0, 200)["total"] == 200
+        assert [a["id"] for a in page.answers(0, 100)["answers"]] == [*range(50, 4, -1)]
+        assert page.summary()["active"] + page.summary()["test"] + page.summary()["unsure"] == 46
+        assert page.answers()["total"] == 46
+        assert len(page.questions()) == 3
+        assert page.workspace()["attributes"]
+        assert page.jobs() == []
+        with pytest.raises(InvalidInputError, match="there is no answer 2"):
+            page.undo(2)
+        assert page.undo(5)
+        assert [m["version"] for m in page.models()["models"]] == [1]
+        assert page.learn(bits=4) == 2
+        log = server.log.read_text()
+    for words in ("answer 1 of the database is damaged", "job 1 of", "version x of", "item 5 is damaged"):
+        assert words in log
+    told = subprocess.run(
+        [sys.executable, "-m", "cghash", "workspace", "info", str(school), "--json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = json.loads(told.stdout)
+    assert [sentence.split(":")[0] for sentence in found["damaged"]] == [
+        *(f"answer {number}" for number in range(1, 5)), "job 1", "report of version 1", "version x",
+    ]  # fmt: skip
+    assert found["answers"] == {"count": 46, "undone": 1}
 
 
 # Jobs

@@ -115,6 +115,123 @@ def test_answers_are_all_stored_or_none(records):
     assert records.count_answers() == (1, 0)
 
 
+# Damage
+
+
+def damaged(records, statement, *values):
+    """Change the database as another program might."""
+    records.database.run(statement, values)
+
+
+BOTH = [
+    ("cghash_answers", "choice = 'both'", "answer 2: choice and source must be known, got 'both' and 'active'"),
+    ("cghash_answers", "source = ''", "choice and source must be known, got 'left' and ''"),
+    ("cghash_answers", "righthand = lefthand", "three different items of the workspace, got (1, 2, 2)"),
+    ("cghash_answers", "anchor = -1", "three different items of the workspace, got (-1, 2, 3)"),
+    ("cghash_answers", "anchor = 100", "three different items of the workspace, got (100, 2, 3)"),
+    ("cghash_jobs", "parameters = '{'", "job 2: parameters must be JSON"),
+    ("cghash_jobs", "progress = '[1]'", "progress must be a JSON object, got [1]"),
+    (
+        "cghash_jobs",
+        "state = 'odd'",
+        "state must be one of queued, running, cancelling, done, failed, cancelled, got 'odd'",
+    ),
+    ("cghash_jobs", "changed = 'yesterday'", "yesterday"),
+    ("cghash_jobs", "changed = '2026-01-01'", "a time with its zone"),
+]
+OF_SQLITE = [
+    ("cghash_answers", "anchor = 'first'", "answer 2: anchor must be int, got 'first'"),
+    ("cghash_answers", "token = x'00ff'", "token must be str, got"),
+    ("cghash_answers", "choice = CAST(x'ff' AS TEXT)", "choice and source must be known"),
+    ("cghash_answers", "seconds = 9e999", "seconds must be finite, got inf"),
+    ("cghash_answers", "model = 'x'", "model must be int or NoneType, got 'x'"),
+    ("cghash_models", "bits = 'many'", "version 2: bits must be int, got 'many'"),
+    ("cghash_jobs", "parameters = x'7b7d00'", "parameters must be JSON"),
+    ("cghash_jobs", "version = 'x'", "version must be int or NoneType, got 'x'"),
+]
+
+
+@pytest.fixture
+def three(where):
+    """Three answers, jobs and versions of a workspace of 100 items."""
+    records = open_records(where, "photos", 100)
+    records.add_answers([answer(key, (key, key + 1, key + 2)) for key in range(3)])
+    for _ in range(3):
+        records.finish_version(records.begin_version(Version(0, "some", "CGHash", 8)))
+        records.change_job(records.add_job({"bits": 8}).id, state="done")
+    yield records
+    records.close()
+
+
+def columns_of(records):
+    return (
+        [a.anchor for a in records.answers()],
+        [v.version for v in records.versions()],
+        [job.id for job in records.jobs()],
+    )
+
+
+@pytest.mark.parametrize(("table", "change", "words"), [*BOTH, *OF_SQLITE], ids=lambda value: str(value)[:40])
+def test_a_damaged_row_is_named_and_hides_no_other(three, table, change, words, caplog):
+    if (table, change, words) in OF_SQLITE and not hasattr(three.database, "path"):
+        return  # PostgreSQL's columns take nothing else
+    number = "version" if table == "cghash_models" else "id"
+    damaged(three, f"UPDATE {table} SET {change} WHERE {number} = 2")
+    whole = {"cghash_answers": [0, 1, 2], "cghash_models": [1, 2, 3], "cghash_jobs": [3, 2, 1]}
+    whole[table].pop(1)
+    for _ in range(2):
+        assert columns_of(three) == tuple(whole.values())
+    assert three.count_answers() == (len(whole["cghash_answers"]), 0)
+    assert len(three.triplets()) == len(whole["cghash_answers"])
+    [sentence] = three.damage()
+    assert words in sentence
+    _, reason = sentence.split(": ", 1)
+    assert len([record for record in caplog.records if reason in record.getMessage()]) == 1  # said once
+
+
+def test_a_row_that_was_mended_is_there_again(three):
+    damaged(three, "UPDATE cghash_answers SET choice = 'both' WHERE id = 2")
+    assert len(three.answers()) == 2
+    damaged(three, "UPDATE cghash_answers SET choice = 'right' WHERE id = 2")
+    assert [a.choice for a in three.answers()] == ["left", "right", "left"]
+    assert three.count_answers() == (3, 0)
+    assert three.damage() == []
+
+
+def test_a_version_whose_report_is_damaged_is_used_without_it(three):
+    three.use(2)
+    damaged(three, "UPDATE cghash_models SET report = '{' WHERE version = 2")
+    assert (three.current, three.version(2).report) == (2, {})
+    assert "report of version 2" in three.damage()[0]
+
+
+def test_a_current_version_that_cannot_be_read_is_none(three):
+    three.use(2)
+    damaged(three, "UPDATE cghash_current SET version = 9")
+    assert three.current is None
+    assert "there is no such version" in three.damage()[0]
+    three.use(3)
+    assert three.current == 3
+
+
+def test_a_damaged_row_keeps_no_other_from_being_written(three):
+    damaged(three, "UPDATE cghash_answers SET choice = 'both' WHERE id = 2")
+    damaged(three, "UPDATE cghash_jobs SET parameters = '{', state = 'running' WHERE id = 2")
+    with pytest.raises(InvalidInputError, match="the answer with the key '1' is damaged"):
+        three.add_answers([answer(1, (1, 2, 3))])
+    assert len(three.add_answers([answer("new")])) == 1
+    assert three.add_job({}).id == 4
+    assert three.begin_version(Version(0, "next", "CGHash", 8)).version == 4
+
+
+def test_a_damaged_version_keeps_no_other_from_being_numbered(three):
+    if hasattr(three.database, "path"):
+        damaged(three, "UPDATE cghash_models SET version = 'x' WHERE version = 2")
+        damaged(three, "UPDATE cghash_format SET format = 'x'")
+        assert open_records(three.database.path, "photos").versions()[-1].version == 3
+    assert three.begin_version(Version(0, "next", "CGHash", 8)).version == 4
+
+
 # Workspaces and openings
 
 

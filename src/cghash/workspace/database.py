@@ -19,7 +19,7 @@ from typing import Any
 from ..exceptions import CGHashError, FormatError, InvalidInputError, MissingDependencyError
 from ..reading.text import shortened
 
-__all__ = ["Database", "open_database"]
+__all__ = ["Database", "open_database", "readable"]
 
 Row = dict[str, Any]
 
@@ -118,6 +118,11 @@ def _why_read_only(path: str) -> str:
     return ""
 
 
+def readable(text: bytes) -> str:
+    """A text of SQLite, whose bytes may be damaged."""
+    return text.decode("utf-8", "replace")
+
+
 class SQLite(Database):
     identity = "INTEGER PRIMARY KEY AUTOINCREMENT"
 
@@ -129,6 +134,7 @@ class SQLite(Database):
                 self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
             )
             self._connection.row_factory = sqlite3.Row
+            self._connection.text_factory = readable  # else one damaged text hides all rows that are read with it
             self._write_ahead()
             self._run("PRAGMA synchronous=FULL", ())
             self._run("PRAGMA foreign_keys=ON", ())

@@ -117,7 +117,7 @@ class Workspace:
         """Answers, model versions and jobs."""
         from .records import open_records
 
-        return open_records(self.database, self.about["key"])
+        return open_records(self.database, self.about["key"], len(self.items))
 
     def _embed_by(self, sentences: Sentences) -> None:
         """Embed texts by a model, which must give the vectors of some items."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sqlite3
 import threading
@@ -17,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import FormatError, InvalidInputError
-from .database import guard
+from .database import guard, readable
 from .filters import NUMBER, Column, NumberColumn, TextColumn, Value, parse_filter
 
 __all__ = ["Attribute", "Item", "ItemTable"]
 
 Rows = NDArray[np.int64]
+
+_log = logging.getLogger("cghash.workspace")
 
 VERSION = 1
 _MAPPED = (1 << 31) - (1 << 16)  # bytes, the most that SQLite maps
@@ -76,6 +79,7 @@ class ItemTable:
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
+        self._damaged: set[str] = set()
         self._columns: dict[int, Column] = {}
         self._answers: OrderedDict[tuple[str, ...], Rows] = OrderedDict()
         if not self.path.is_file():
@@ -95,7 +99,16 @@ class ItemTable:
     def attributes(self) -> list[Attribute]:
         """The attributes, in the order of the source."""
         found = self._all('SELECT name, kind, "values", least, most FROM attributes ORDER BY position')
-        return [Attribute(name, kind, values and json.loads(values), *bounds) for name, kind, values, *bounds in found]
+        return [Attribute(name, kind, self._values(name, values), *bounds) for name, kind, values, *bounds in found]
+
+    def _values(self, name: str, stored: Any) -> list[str | int | float] | None:
+        """The different values of an attribute; where they are damaged, as if there were many."""
+        try:
+            found: list[str | int | float] | None = json.loads(stored) if stored else None
+        except (TypeError, ValueError) as error:
+            self._note(f"the values of attribute {name!r} are damaged: {error}")
+            return None
+        return found
 
     def get(self, rows: Iterable[int]) -> list[Item]:
         """The items of some rows, in the order that was asked for."""
@@ -105,7 +118,7 @@ class ItemTable:
             raise InvalidInputError(f"row must be a row number from 0 to {self._n - 1}, got {outside}")
         found = self._all("SELECT * FROM items WHERE row IN (SELECT value FROM json_each(?))", json.dumps(wanted))
         items = {cells[0]: self._item(cells) for cells in found}
-        return [items[row] for row in wanted]
+        return [items[row] if row in items else self._lost(row) for row in wanted]
 
     def find(self, id: str) -> int | None:  # noqa: A002
         """The row of an id, or None."""
@@ -140,7 +153,7 @@ class ItemTable:
         """The ids of some rows, which must be there, in the order that was asked for."""
         marks = ", ".join("?" * len(rows))
         found = dict(self._all(f"SELECT row, id FROM items WHERE row IN ({marks})", *rows))
-        return [found[row] for row in rows]
+        return [found[row] if isinstance(found.get(row), str) else self._lost(row).id for row in rows]
 
     def column(self, name: str) -> list[Value]:
         """One attribute of all items, by row."""
@@ -167,7 +180,19 @@ class ItemTable:
 
     def _item(self, cells: Sequence[Any]) -> Item:
         row, key, file, *values, text = cells
+        if any(isinstance(value, bytes) for value in cells) or key is None:
+            return self._lost(row)
         return Item(row, key, file, text, dict(zip(self._names, values, strict=True)))
+
+    def _lost(self, row: int) -> Item:
+        """What stands in the place of an item whose row is damaged."""
+        self._note(f"item {row} is damaged")
+        return Item(row, f"damaged item {row}", None, None, dict.fromkeys(self._names))
+
+    def _note(self, words: str) -> None:
+        if words not in self._damaged:
+            _log.error("%s: %s", self.path, words)
+        self._damaged.add(words)
 
     def _matching(self, filters: Sequence[str]) -> Rows:
         conditions = [parse_filter(text, self.attributes) for text in filters]
@@ -202,6 +227,7 @@ class ItemTable:
         if not hasattr(self._local, "connection"):
             where = f"{self.path.resolve().as_uri()}?mode=ro&immutable=1"
             connection = sqlite3.connect(where, uri=True, check_same_thread=False)
+            connection.text_factory = readable
             guard(connection, self.path)
             connection.execute(f"PRAGMA mmap_size = {_MAPPED}")
             with self._lock:

@@ -1,16 +1,20 @@
 """What people answered, which models were learned and which jobs ran: all of it in one database.
 
 Answers are never deleted: one that was taken back is marked. A model version is seen only once its files are whole.
+
+A row that is damaged, by another program or a disk, is passed over and said so in the log; `damage` names all of them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import logging
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .._validation import check_choice
 from ..exceptions import FormatError, InvalidInputError
@@ -24,6 +28,10 @@ LEARNED_FROM = ("active", "list", "import")  # test answers only measure
 STATES = ("queued", "running", "cancelling", "done", "failed", "cancelled")
 ACTIVE_STATES = ("queued", "running", "cancelling")
 FORMAT = 1
+
+_log = logging.getLogger("cghash.workspace")
+
+Kept = TypeVar("Kept")
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS cghash_format (format INTEGER NOT NULL);
@@ -99,11 +107,11 @@ class Job:
     changed: str
 
 
-def open_records(where: str | Path, workspace: str = "") -> Records:
+def open_records(where: str | Path, workspace: str = "", n_items: int | None = None) -> Records:
     """The records of one workspace in a database, whose tables are made where they are missing."""
     database = open_database(where)
     try:
-        return Records(database, workspace)
+        return Records(database, workspace, n_items)
     except BaseException:
         database.close()
         raise
@@ -111,6 +119,12 @@ def open_records(where: str | Path, workspace: str = "") -> Records:
 
 class Records:
     """Answers, model versions and jobs of one workspace.
+
+    Parameters
+    ----------
+    database : Database
+    workspace : its key
+    n_items : that it has, where that is known; answers about others are damaged
 
     Examples
     --------
@@ -123,15 +137,17 @@ class Records:
     []
     """
 
-    def __init__(self, database: Database, workspace: str) -> None:
-        self.database, self.workspace = database, workspace
+    def __init__(self, database: Database, workspace: str, n_items: int | None = None) -> None:
+        self.database, self.workspace, self.n_items = database, workspace, n_items
+        self._damaged: dict[tuple[str, Any], str] = {}  # what and its number: why
         first, *tables = _TABLES.format(identity=database.identity).split(";\n")
         with database.changing():
             database.alone()
             database.run(first)
-            formats = database.run("SELECT format FROM cghash_format")
-            if formats and formats[0]["format"] > FORMAT:
-                raise FormatError(f"the database must be of format {FORMAT} or older, got {formats[0]['format']}")
+            formats = [row["format"] for row in database.run("SELECT format FROM cghash_format")]
+            newest = max((found for found in formats if isinstance(found, int)), default=FORMAT)
+            if newest > FORMAT:
+                raise FormatError(f"the database must be of format {FORMAT} or older, got {newest}")
             if not formats:
                 database.run("INSERT INTO cghash_format VALUES (?)", [FORMAT])
             for statement in tables:
@@ -139,6 +155,30 @@ class Records:
 
     def close(self) -> None:
         self.database.close()
+
+    def damage(self) -> list[str]:
+        """A sentence for each row that cannot be read, of all that there are."""
+        self.answers()
+        self.versions()
+        self.jobs(2**62)
+        _ = self.current
+        return sorted(f"{what} {number}: {reason}" for (what, number), reason in [*self._damaged.items()])
+
+    def _whole(self, what: str, number: str, rows: list[Row], read: Callable[[Row], Kept]) -> list[Kept]:
+        """What can be read of some rows; `number` is the column that names a row."""
+        found = []
+        for row in rows:
+            try:
+                found.append(read(row))
+                self._damaged.pop((what, row[number]), None)
+            except ValueError as error:
+                self._note(what, row[number], str(error))
+        return found
+
+    def _note(self, what: str, number: Any, reason: str) -> None:
+        if (what, number) not in self._damaged:
+            _log.error("%s %s of the database is damaged, and passed over: %s", what, number, reason)
+        self._damaged[what, number] = reason
 
     # Answers
 
@@ -169,9 +209,12 @@ class Records:
         return self._answers(f"{order} LIMIT ? OFFSET ?", [most, start])
 
     def count_answers(self) -> tuple[int, int]:
-        """How many answers there are, and how many of them were taken back."""
+        """How many answers there are, without those known to be damaged, and how many of them were taken back."""
+        damaged = [str(number) for what, number in [*self._damaged] if what == "answer" and isinstance(number, int)]
         found = self.database.run(
-            "SELECT COUNT(*) AS n, COUNT(undone) AS undone FROM cghash_answers WHERE workspace = ?", [self.workspace]
+            "SELECT COUNT(*) AS n, COUNT(undone) AS undone FROM cghash_answers "
+            f"WHERE workspace = ? AND id NOT IN ({', '.join(damaged) or 0})",
+            [self.workspace],
         )
         return int(found[0]["n"]), int(found[0]["undone"])
 
@@ -195,11 +238,14 @@ class Records:
         return [a.triplet for a in self.answers() if a.source in wanted and a.triplet is not None]
 
     def _by_key(self, key: str) -> Answer:
-        return self._answers("AND token = ?", [key])[0]
+        found = self._answers("AND token = ?", [key])
+        if not found:
+            raise InvalidInputError(f"the answer with the key {key!r} is damaged in the database: give it another key")
+        return found[0]
 
     def _answers(self, which: str, values: list[Any]) -> list[Answer]:
         rows = self.database.run(f"SELECT * FROM cghash_answers WHERE workspace = ? {which}", [self.workspace, *values])
-        return [_answer(row) for row in rows]
+        return self._whole("answer", "id", rows, lambda row: _answer(row, self.n_items))
 
     # Model versions
 
@@ -208,7 +254,8 @@ class Records:
         with self.database.changing():
             self.database.alone()
             found = self.database.run(
-                "SELECT COALESCE(MAX(version), 0) AS last FROM cghash_models WHERE workspace = ?", [self.workspace]
+                "SELECT COALESCE(MAX(CAST(version AS BIGINT)), 0) AS last FROM cghash_models WHERE workspace = ?",
+                [self.workspace],
             )
             numbered = replace(version, version=int(found[0]["last"]) + 1, created=_now())
             values = [*_plain(asdict(numbered)).items()]
@@ -231,13 +278,10 @@ class Records:
 
     def versions(self) -> list[Version]:
         """All versions that can be used, oldest first."""
-        rows = self.database.run(
-            "SELECT * FROM cghash_models WHERE workspace = ? AND ready = 1 ORDER BY version", [self.workspace]
-        )
-        return [_version(row) for row in rows]
+        return self._versions("ORDER BY version", [])
 
     def version(self, number: int) -> Version:
-        found = [v for v in self.versions() if v.version == number]
+        found = self._versions("AND version = ?", [number])
         if not found:
             raise InvalidInputError(f"there is no model version {number}")
         return found[0]
@@ -246,7 +290,13 @@ class Records:
     def current(self) -> int | None:
         """The version in use."""
         found = self.database.run("SELECT version FROM cghash_current WHERE workspace = ?", [self.workspace])
-        return int(found[0]["version"]) if found else None
+        if not found:
+            return None
+        number = found[0]["version"]
+        if isinstance(number, int) and self._versions("AND version = ?", [number]):
+            return number
+        self._note("current version", number, "there is no such version that can be read; none is in use")
+        return None
 
     def use(self, number: int) -> None:
         """Search and ask by this version from now on."""
@@ -257,6 +307,21 @@ class Records:
                 "ON CONFLICT (workspace) DO UPDATE SET version = excluded.version",
                 [self.workspace, number],
             )
+
+    def _versions(self, which: str, values: list[Any]) -> list[Version]:
+        statement = f"SELECT * FROM cghash_models WHERE workspace = ? AND ready = 1 {which}"
+        return self._whole("version", "version", self.database.run(statement, [self.workspace, *values]), self._version)
+
+    def _version(self, row: Row) -> Version:
+        """A version; one whose report alone is damaged can still be used."""
+        _check(row, _OF_VERSION)
+        try:
+            report = _object(row["report"], "report")
+        except ValueError as error:
+            self._note("report of version", row["version"], str(error))
+            report = {}
+        names = [name for name in Version.__dataclass_fields__ if name != "report"]
+        return Version(report=report, **{name: row[name] for name in names})
 
     # Jobs
 
@@ -302,24 +367,62 @@ class Records:
 
     def _jobs(self, which: str, values: list[Any]) -> list[Job]:
         rows = self.database.run(f"SELECT * FROM cghash_jobs WHERE workspace = ? {which}", [self.workspace, *values])
-        return [_job(row) for row in rows]
+        return self._whole("job", "id", rows, _job)
 
 
-def _answer(row: Row) -> Answer:
-    return Answer(
-        row["token"], row["anchor"], row["lefthand"], row["righthand"], row["choice"], row["source"],
-        row["model"], row["seconds"], row["id"], row["created"], row["undone"],
-    )  # fmt: skip
+_NUMBER, _TEXT = (int,), (str,)
+_PERHAPS_NUMBER = (int, type(None))
+_OF_ANSWER = {
+    "id": _NUMBER, "token": _TEXT, "anchor": _NUMBER, "lefthand": _NUMBER, "righthand": _NUMBER, "choice": _TEXT,
+    "source": _TEXT, "model": _PERHAPS_NUMBER, "seconds": (int, float, type(None)), "created": _TEXT,
+    "undone": (str, type(None)),
+}  # fmt: skip
+_OF_VERSION = {
+    "version": _NUMBER, "name": _TEXT, "method": _TEXT, "bits": _NUMBER, "answers": _NUMBER, "last_answer": _NUMBER,
+    "job": _PERHAPS_NUMBER, "created": _TEXT,
+}  # fmt: skip
+_OF_JOB = {
+    "id": _NUMBER, "state": _TEXT, "message": _TEXT, "version": _PERHAPS_NUMBER, "created": _TEXT, "changed": _TEXT,
+}  # fmt: skip
 
 
-def _version(row: Row) -> Version:
-    names = [name for name in Version.__dataclass_fields__ if name != "report"]
-    return Version(report=json.loads(row["report"]), **{name: row[name] for name in names})
+def _check(row: Row, kinds: dict[str, tuple[type, ...]]) -> None:
+    for name, allowed in kinds.items():
+        if not isinstance(row[name], allowed):
+            raise ValueError(f"{name} must be {' or '.join(kind.__name__ for kind in allowed)}, got {row[name]!r:.60}")
+
+
+def _answer(row: Row, n_items: int | None) -> Answer:
+    _check(row, _OF_ANSWER)
+    rows = (row["anchor"], row["lefthand"], row["righthand"])
+    if row["choice"] not in CHOICES or row["source"] not in SOURCES:
+        raise ValueError(f"choice and source must be known, got {row['choice']!r:.60} and {row['source']!r:.60}")
+    if len(set(rows)) < 3 or min(rows) < 0 or (n_items is not None and max(rows) >= n_items):
+        raise ValueError(f"it must be about three different items of the workspace, got {rows}")
+    if row["seconds"] is not None and not math.isfinite(row["seconds"]):
+        raise ValueError(f"seconds must be finite, got {row['seconds']}")
+    more = (row["choice"], row["source"], row["model"], row["seconds"], row["id"], row["created"], row["undone"])
+    return Answer(row["token"], *rows, *more)
 
 
 def _job(row: Row) -> Job:
-    read = {"parameters": json.loads(row["parameters"]), "progress": json.loads(row["progress"])}
-    return Job(**{name: row[name] for name in Job.__dataclass_fields__ if name not in read}, **read)
+    _check(row, _OF_JOB)
+    if row["state"] not in STATES:
+        raise ValueError(f"state must be one of {', '.join(STATES)}, got {row['state']!r:.60}")
+    if datetime.fromisoformat(row["changed"]).tzinfo is None:
+        raise ValueError(f"changed must be a time with its zone, got {row['changed']!r:.60}")
+    read = {name: _object(row[name], name) for name in ("parameters", "progress")}
+    return Job(**{name: row[name] for name in Job.__dataclass_fields__} | read)
+
+
+def _object(text: Any, name: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{name} must be JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{name} must be a JSON object, got {found!r:.60}")
+    return found
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

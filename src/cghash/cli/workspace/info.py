@@ -39,6 +39,7 @@ def info(folder: str, database: str | None, as_json: bool) -> None:
 
 
 def _facts(workspace: Workspace) -> dict[str, Any]:
+    damaged = workspace.records.damage()  # first: what is damaged is not counted
     n, undone = workspace.records.count_answers()
     return {
         **workspace.about,
@@ -46,6 +47,7 @@ def _facts(workspace: Workspace) -> dict[str, Any]:
         "answers": {"count": n, "undone": undone},
         "models": [{"version": v.version, "name": v.name, "bits": v.bits} for v in workspace.records.versions()],
         "current": workspace.records.current,
+        "damaged": damaged,
     }
 
 
@@ -63,6 +65,7 @@ def _for_people(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("answers", f"{facts['answers']['count']}{undone}"),
         ("models", f"{len(facts['models'])}{current}"),
         ("created", facts["created"]),
+        *(("damaged", row) for row in facts["damaged"]),
     ]
 
 
