@@ -84,9 +84,8 @@ neon:            ## the look-up kernels on an emulated Arm (needs g++-aarch64-li
 	aarch64-linux-gnu-g++ -std=c++20 -O2 -Wall -Wextra -static tests/native/scan_kernels.cpp -o build/scan_kernels_neon
 	qemu-aarch64-static build/scan_kernels_neon
 
-fuzz: setup      ## index files and logs of any bytes, for FUZZ_SECONDS (300); by coverage where atheris can be installed
-	-$(BIN)/python -m pip install --quiet atheris
-	$(BIN)/python tests/fuzz/index_files.py $(FUZZ_SECONDS)
+fuzz: setup      ## files of every format, damaged in every way, for FUZZ_SECONDS (300); more of one: python tests/fuzz --help
+	$(BIN)/python tests/fuzz $(FUZZ_SECONDS)
 
 docs: setup      ## the documentation, warnings as errors, into docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

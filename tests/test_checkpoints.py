@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from cghash import CGHash
-from cghash.checkpoints import Checkpoint
+from cghash import CGHash, storage
+from cghash.checkpoints import KIND, VERSION, Checkpoint
 from cghash.exceptions import FewerBitsWarning, FormatError, InvalidInputError
 from cghash.learning import column_generation, master_choice
 from cghash.learning.column_generation import ColumnGeneration
@@ -247,6 +247,42 @@ def test_damaged_checkpoint_is_refused_and_kept(damage, tmp_path):
     with pytest.raises(FormatError, match="fit"):
         hasher(2, checkpoint=path).fit(X, Y)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda about, arrays: about.update(records=about["records"][:-1]),
+        lambda about, arrays: about["records"][0].update(tolerance_master=[]),
+        lambda about, arrays: about["records"][0].update(seconds_master="long"),
+        lambda about, arrays: about.update(family="forest"),
+        lambda about, arrays: arrays.update(weights=arrays["weights"][:-1]),
+        lambda about, arrays: arrays.update(weights=arrays["weights"] + 1e300),
+        lambda about, arrays: arrays.update({"functions.coef": arrays["functions.coef"][:, :-1]}),
+    ],
+    ids=["records", "tolerance", "seconds", "family", "weights", "large weights", "features"],
+)
+def test_forged_checkpoint_of_this_fit_is_refused(forge, tmp_path):
+    """Fingerprint and checksum are right: another program wrote it."""
+    path = tmp_path / "fit"
+    hasher(2, checkpoint=path).fit(X, Y)
+    arrays, about = storage.load(path, KIND, VERSION)
+    forge(about, arrays)
+    own = {name: value for name, value in about.items() if name not in ("format", "version")}
+    storage.save(path, KIND, VERSION, arrays, own)
+    with pytest.raises(FormatError):
+        hasher(3, checkpoint=path).fit(X, Y)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_checkpoint_that_asks_for_no_error_at_all_ends(loss, tmp_path):
+    path = tmp_path / "fit"
+    hasher(2, checkpoint=path, loss=loss).fit(X, Y)
+    arrays, about = storage.load(path, KIND, VERSION)
+    about["records"][1]["tolerance_master"] = -1.0
+    own = {name: value for name, value in about.items() if name not in ("format", "version")}
+    storage.save(path, KIND, VERSION, arrays, own)
+    assert hasher(3, checkpoint=path, loss=loss).fit(X, Y).n_bits_ == 3
 
 
 def test_checkpoint_in_no_folder_is_refused_before_any_work(tmp_path):

@@ -365,7 +365,26 @@ FORGERIES = {
     "feature of no item": lambda h, a: (h, a | {"functions.feature": a["functions.feature"] + 1000}),
     "negative feature": lambda h, a: (h, a | {"functions.feature": a["functions.feature"] - 1000}),
     "half a feature": lambda h, a: (h, a | {"functions.feature": a["functions.feature"] + 0.5}),
+    "features of no size": lambda h, a: (swapped(h, n_features_in=10**40), a),
+    "threads of no size": lambda h, a: (swapped(h, parameters=h["parameters"] | {"n_jobs": 10**40}), a),
+    "a million threads": lambda h, a: (swapped(h, parameters=h["parameters"] | {"n_jobs": 10**6}), a),
+    "C of no size": lambda h, a: (swapped(h, parameters=h["parameters"] | {"C": 10**400}), a),
+    "seed below 0": lambda h, a: (swapped(h, parameters=h["parameters"] | {"random_state": -1}), a),
+    "triplets as words": lambda h, a: (swapped(h, result=h["result"] | {"n_triplets": "many"}), a),
+    "unknown field of the result": lambda h, a: (swapped(h, result=h["result"] | {"x": 1}), a),
+    "gap of a record is a list": lambda h, a: (
+        swapped(h, result=h["result"] | {"columns": [c | {"gap": []} for c in h["result"]["columns"]]}),
+        a,
+    ),
+    "names that are lists": lambda h, a: (swapped(h, feature_names_in=[[]] * h["n_features_in"]), a),
+    "names of half a character": lambda h, a: (swapped(h, feature_names_in=["\ud800"] * h["n_features_in"]), a),
+    "lists in lists": lambda h, a: (swapped(h, family=nested(100)), a),
+    "single precision": lambda h, a: (h, a | {"functions.threshold": a["functions.threshold"].astype(np.float32)}),
 }
+
+
+def nested(depth):
+    return [nested(depth - 1)] if depth else []
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)

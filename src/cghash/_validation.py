@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from .exceptions import InvalidInputError
 
 LARGEST = 1e150
+MOST_JOBS = 4096
 _OTHER_NAMES = {"near": "positive", "far": "negative"}  # which tables of triplets may have
 
 
@@ -124,14 +126,20 @@ def check_whole(value: Any, low: int, name: str) -> int:
 
 def check_positive(value: Any, name: str, zero: bool = False) -> float:
     numeric = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not numeric or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+    try:
+        number = float(value) if numeric else math.nan
+    except OverflowError:
+        number = math.inf
+    if not 0 <= number < math.inf or (number == 0 and not zero):
         kind = "a number of at least 0" if zero else "a positive number"
-        raise InvalidInputError(f"{name} must be {kind}, got {value!r}")
-    return float(value)
+        raise InvalidInputError(f"{name} must be {kind}, got {value!r:.40}")
+    return number
 
 
 def check_jobs(n_jobs: Any) -> int | None:
     whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
     if n_jobs is not None and (not whole or n_jobs == 0):
         raise InvalidInputError(f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}")
+    if n_jobs is not None and n_jobs > MOST_JOBS:
+        raise InvalidInputError(f"n_jobs must be at most {MOST_JOBS}, got {n_jobs!r}")
     return None if n_jobs is None else int(n_jobs)

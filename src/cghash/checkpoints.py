@@ -12,11 +12,12 @@ import numpy as np
 from . import storage
 from .exceptions import FormatError, InvalidInputError
 from .learning.column_generation import State
-from .learning.families import functions_class
-from .learning.result import ColumnRecord
+from .learning.families import Functions, functions_class
+from .learning.result import record_of
 from .learning.triplets import TripletSet
 
 KIND, VERSION = "cghash-checkpoint", 1
+_MOST = 1e100  # weight of a bit: squares of sums are finite
 
 
 class Checkpoint:
@@ -37,7 +38,7 @@ class Checkpoint:
         """The seed of the fit: the stored one goes on, unless the caller fixed another."""
         if self._stored is None or fixed:
             return drawn
-        return int(self._stored[1].get("seed", drawn))
+        return _seed_in(self._stored[1], self.path)
 
     def begin(self, fingerprint: Callable[[], str], seed: int, n_bits: int) -> State:
         """The state to go on from, which is empty for a new fit."""
@@ -52,10 +53,9 @@ class Checkpoint:
                 f"checkpoint {os.fspath(self.path)!r} belongs to another fit (data, comparisons, parameters "
                 "or random_state differ); remove it or name another path"
             )
-        try:
-            return _state(arrays, about, n_bits)
-        except (KeyError, TypeError, InvalidInputError) as error:
-            raise FormatError(f"{self.path} is a cghash checkpoint, but its parts do not fit together") from error
+        state = _state(self.path, arrays, about)
+        n = min(len(state.records), n_bits)
+        return State(state.functions.head(n), state.weights[:n], state.records[:n])  # type: ignore[union-attr]
 
     def write(self, state: State) -> None:
         if self.path is None or state.functions is None:
@@ -74,28 +74,40 @@ class Checkpoint:
 def read_checkpoint(path: str | os.PathLike[str]) -> tuple[State, dict[str, Any]]:
     """The state that a checkpoint holds, and what it says about its fit."""
     arrays, about = storage.load(path, KIND, VERSION)
-    try:
-        state = _state(arrays, about, len(about["records"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{path} is a checkpoint, but its parts do not fit together: {error}") from error
-    if not state.records or [len(w) for w in state.weights] != list(range(1, len(state.records) + 1)):
-        raise FormatError(f"{path} must hold weights for each of its columns")
+    state = _state(path, arrays, about)
+    _seed_in(about, path)
     return state, about
 
 
-def _state(arrays: storage.Arrays, about: dict[str, Any], n_bits: int) -> State:
+def _seed_in(about: dict[str, Any], path: Any) -> int:
+    seed = about.get("seed")
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**31:
+        raise FormatError(f"{path} must hold the seed of a fit, got {seed!r:.40}")
+    return seed
+
+
+def _state(path: Any, arrays: storage.Arrays, about: dict[str, Any]) -> State:
+    try:
+        functions, records = functions_in(arrays, about), about["records"]
+        if not isinstance(records, list) or len(records) != len(functions):
+            raise FormatError(f"there must be a record for each of its {len(functions)} functions")
+        weights = weights_path(arrays["weights"], len(functions))
+        return State(functions, weights, [record_of(record) for record in records])
+    except (KeyError, ValueError) as error:
+        raise FormatError(f"{path} is a cghash checkpoint, but its parts do not fit together: {error}") from error
+
+
+def functions_in(arrays: storage.Arrays, about: dict[str, Any]) -> Functions:
+    """The hash functions of a model or a checkpoint."""
     inside = {name.removeprefix("functions."): a for name, a in arrays.items() if name.startswith("functions.")}
-    functions = functions_class(about["family"]).from_arrays(inside)
-    weights = weights_path(arrays["weights"], len(functions))
-    n = min(len(functions), n_bits)
-    return State(functions.head(n), weights[:n], [ColumnRecord(**r) for r in about["records"][:n]])
+    return functions_class(about["family"]).from_arrays(inside)
 
 
 def weights_path(flat: np.ndarray[Any, np.dtype[np.float64]], n: int) -> list[Any]:
     """The weights after columns 1, 2, …, n, which are stored one behind the other."""
     starts = np.cumsum(np.arange(n + 1))
-    if n == 0 or flat.shape != (starts[n],) or flat.dtype != np.float64 or not np.all((flat >= 0) & (flat < np.inf)):
-        raise FormatError(f"weights must be finite, at least 0, and one for each of the first 1, 2, … {n} bits")
+    if n == 0 or flat.shape != (starts[n],) or flat.dtype != np.float64 or not np.all((flat >= 0) & (flat <= _MOST)):
+        raise FormatError(f"weights must be numbers of 0 to {_MOST:g}, and one for each of the first 1, 2, … {n} bits")
     return [flat[starts[j] : starts[j + 1]].copy() for j in range(n)]
 
 

@@ -23,12 +23,12 @@ from ._progress import FitProgress
 from .checkpoints import Checkpoint, deciding, fingerprint_of
 from .device.tensors import in_host_memory, is_tensor
 from .estimator import MOST_BITS, CodeEstimator
-from .exceptions import FewerBitsWarning, InvalidInputError
+from .exceptions import FewerBitsWarning, FormatError, InvalidInputError
 from .learning import supervision
 from .learning.column_generation import ColumnGeneration, Problem, State
 from .learning.columns import Columns, ColumnSums
 from .learning.device import start
-from .learning.families import Family, family_of
+from .learning.families import Family, Functions, family_of
 from .learning.losses import LOSSES, loss_of
 from .learning.pricing import PricedPairs
 from .learning.regularizers import REGULARIZERS, regularizer_of
@@ -249,6 +249,8 @@ class CGHash(CodeEstimator):
     ) -> FitResult:
         """Run Algorithm 1 from what a checkpoint holds, and keep what comes out."""
         state = saved.begin(fingerprint, seed, self.n_bits)
+        if state.functions is not None:
+            self._check_continued(state.functions, problem.family)
         with FitProgress(self.n_bits, self.verbose) as progress:
 
             def after_column(state: State) -> None:
@@ -264,6 +266,17 @@ class CGHash(CodeEstimator):
         self._keep(state, result)
         return result
 
+    def _check_continued(self, functions: Functions, family: Family) -> None:
+        """Refuse a checkpoint whose functions cannot stand before those that this fit finds."""
+        kind = self.hash_function.removesuffix("-kmeans") if isinstance(self.hash_function, str) else "tree"
+        shapes = [getattr(place, "landmarks", np.empty(0)).shape for place in (functions, family)]
+        alike = shapes[0] == shapes[1] or not hasattr(family, "landmarks")
+        if functions.family != kind or not functions.takes(self.n_features_in_) or not alike:
+            raise FormatError(
+                f"checkpoint {os.fspath(self.checkpoint or '')!r} must hold {kind} functions of {self.n_features_in_} "
+                f"features for this fit, got {functions.family} functions of others; remove it or name another path"
+            )
+
     def _check_parameters(self) -> None:
         if check.check_whole(self.n_bits, 1, "n_bits") > MOST_BITS:
             raise InvalidInputError(f"n_bits must be at most {MOST_BITS}, got {self.n_bits}")
@@ -272,7 +285,7 @@ class CGHash(CodeEstimator):
             check.check_choice(self.sampling, supervision.SAMPLINGS, "sampling")
         check.check_choice(self.method, METHODS, "method")
         check.check_positive(self.tol, "tol", zero=True)
-        if self.time_limit is not None:
+        if self.time_limit is not None and self.time_limit != np.inf:
             check.check_positive(self.time_limit, "time_limit", zero=True)
         check.check_jobs(self.n_jobs)
         check.check_whole(int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0, "verbose")

@@ -8,15 +8,17 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from . import storage
-from .checkpoints import weights_path
+from ._validation import check_whole
+from .checkpoints import functions_in, weights_path
 from .exceptions import CGHashWarning, FormatError
 from .learning.column_generation import State
-from .learning.families import functions_class
-from .learning.result import STATUSES, FitResult
+from .learning.result import FitResult
 
 KIND, VERSION = "cghash-model", 1
+MOST_FEATURES = 1 << 27  # an item of them takes a gigabyte
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -37,26 +39,43 @@ def load_model(cls: type, path: str | os.PathLike[str]) -> Any:
     """Read a fitted CGHash; FormatError when the file is not one."""
     arrays, about = storage.load(path, KIND, VERSION)
     try:
-        model = cls(**about["parameters"])
-        inside = {name.removeprefix("functions."): a for name, a in arrays.items() if name.startswith("functions.")}
-        functions = functions_class(about["family"]).from_arrays(inside)
+        model = with_parameters(cls, about)
+        functions = functions_in(arrays, about)
         name_features(model, about)
         result = FitResult.from_dict(about["result"])
         weights = weights_path(arrays["weights"], len(functions))
         if not functions.takes(model.n_features_in_):
             raise FormatError(f"its functions do not take items of {model.n_features_in_} features")
-        if len(result.columns) != len(functions) or result.status not in STATUSES:
-            raise FormatError("its result is of another fit")
+        if len(result.columns) != len(functions):
+            raise FormatError(f"its result is of {len(result.columns)} columns, and it has {len(functions)} functions")
         model._keep(State(functions, weights, result.columns), result, quiet=True)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, ValueError) as error:
         raise FormatError(f"{path} is a cghash model, but its parts do not fit together: {error}") from error
+    return model
+
+
+def with_parameters(cls: type, about: dict[str, Any]) -> Any:
+    """An estimator with the parameters of a file, which are checked as `fit` does."""
+    parameters, plain = about["parameters"], str | int | float | None
+    if not isinstance(parameters, dict) or not all(isinstance(value, plain) for value in parameters.values()):
+        raise FormatError("its parameters must be an object of numbers and words")
+    unknown = set(parameters) - set(cls._get_param_names())  # type: ignore[attr-defined]
+    if unknown:
+        raise FormatError(f"it has no parameter {min(unknown)!r:.40}")
+    model = cls(**parameters)
+    model._check_parameters()
+    check_random_state(parameters.get("random_state"))
     return model
 
 
 def name_features(model: Any, about: dict[str, Any]) -> None:
     """Give a loaded model the number of its features, and their names where it had them."""
     names = about["feature_names_in"]
-    model.n_features_in_ = int(about["n_features_in"])
+    model.n_features_in_ = check_whole(about["n_features_in"], 1, "n_features_in")
+    if model.n_features_in_ > MOST_FEATURES:
+        raise FormatError(f"n_features_in must be at most {MOST_FEATURES}, got {model.n_features_in_}")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise FormatError(f"feature_names_in must be a list of words, got {names!r:.40}")
     if len(names) not in (0, model.n_features_in_):
         raise FormatError(f"it names {len(names)} of its {model.n_features_in_} features")
     if names:

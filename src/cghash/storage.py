@@ -30,6 +30,7 @@ KEY, CHECKSUM = "cghash", "checksum"
 _MEASURED = ("result", "records")  # where a number may be nan
 _NUMBERS = (*_MEASURED, "parameters")  # where it may be infinite
 _INFINITY = "Infinity"
+_DEEPEST = 32  # lists and objects within each other in a description
 
 _BEGINNINGS = {  # how files begin that are taken for others, and what they are
     b"\x89CGHIX": "an index file, which WeightedHammingIndex.load and 'cghash search' read",
@@ -134,11 +135,35 @@ def load(path: str | os.PathLike[str], kind: str, version: int) -> tuple[Arrays,
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     if metadata.get(CHECKSUM) != checksum(metadata[KEY], arrays):
         raise FormatError(f"{path} is damaged: its checksum does not match its content")
-    try:
-        numbers = {name: _lenient(header[name], name in _MEASURED) for name in _NUMBERS if name in header}
-    except RecursionError as error:
-        raise FormatError(f"{path} is damaged: its description is nested too deeply") from error
+    numbers = {name: _lenient(header[name], name in _MEASURED) for name in _NUMBERS if name in header}
     return arrays, header | numbers
+
+
+def json_object(text: str | bytes) -> dict[str, Any]:
+    """The JSON object of a text; ValueError for anything else, and for one that is nested too deeply.
+
+    >>> json_object('{"format": "cghash-model"}')
+    {'format': 'cghash-model'}
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(value, dict):
+        raise ValueError("it must be a JSON object")
+    _check_plain(value, _DEEPEST)
+    return value
+
+
+def _check_plain(value: Any, deepest: int) -> None:
+    """Refuse what is nested too deeply, and words that no text can hold."""
+    if isinstance(value, str):
+        value.encode()  # an error for half a character
+    elif isinstance(value, dict | list):
+        if not deepest:
+            raise ValueError("it is nested too deeply")
+        for part in (*value, *value.values()) if isinstance(value, dict) else value:
+            _check_plain(part, deepest - 1)
 
 
 def _strict(value: Any) -> Any:
@@ -174,7 +199,7 @@ def _foreign(path: Any) -> Iterator[None]:
         yield
     except (FileNotFoundError, PermissionError, FormatError):
         raise
-    except (SafetensorError, ValueError, TypeError, OSError) as error:
+    except (SafetensorError, ValueError, TypeError, AttributeError, OSError) as error:  # NumPy has not all its types
         raise FormatError(_why_foreign(path, error)) from error
 
 
@@ -190,11 +215,11 @@ def _why_foreign(path: Any, error: Exception) -> str:
 
 def _parsed(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
     try:
-        header = json.loads(metadata[KEY])
+        header = json_object(metadata[KEY])
         _ = header["format"], header["version"]
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise FormatError(f"{path} is a safetensors file, but not one of cghash") from error
-    return header  # type: ignore[no-any-return]
+    except (KeyError, ValueError) as error:
+        raise FormatError(f"{path} is a safetensors file, but not one of cghash: {error}") from error
+    return header
 
 
 def _header(path: Any, metadata: Mapping[str, str], kind: str, version: int) -> dict[str, Any]:

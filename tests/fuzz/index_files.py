@@ -1,10 +1,7 @@
-"""Fuzz index files and logs: whatever the bytes, loading ends in an index that can be used, or in a FormatError.
+"""Index files and their logs.
 
-    python tests/fuzz/index_files.py [seconds]
-
-By coverage where atheris is installed, else by random mutations of the fixtures. The first byte of an input says what
-the rest is (a file, a log), whether checksums are made right (so that what lies behind them is reached) and whether the
-file is mapped. `make fuzz` runs it.
+The first byte of an input says what the rest is (a file, a log), whether checksums are made right (so that what lies
+behind them is reached) and whether the file is mapped.
 """
 
 from __future__ import annotations
@@ -13,27 +10,17 @@ import contextlib
 import random
 import shutil
 import struct
-import sys
-import tempfile
-import time
 import zlib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from types import FunctionType, ModuleType
+
+from running import Format, scratch
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FILES = [FIXTURES / f"index-v1-{name}.cghash" for name in ("plain", "ids-removed", "log", "tables")]
 LOG = FIXTURES / "index-v1-log.cghash.log"
-FINDINGS = Path("out") / "fuzz"
 AS_LOG, MENDED, MAPPED = 1, 2, 4
 HEAD, ENTRY, PAGE = 24, 80, 4096  # bytes of a file's header before its table, of an entry, of a page
-
-
-@cache
-def folder() -> Path:
-    """Where inputs are written to be loaded."""
-    return Path(tempfile.mkdtemp(prefix="cghash-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
 
 
 def one_input(data: bytes) -> None:
@@ -41,7 +28,7 @@ def one_input(data: bytes) -> None:
     if not data:
         return
     mode, content = data[0], bytearray(data[1:])
-    path, log = folder() / "i", folder() / "i.log"
+    path, log = scratch() / "i", scratch() / "i.log"
     if mode & AS_LOG:
         shutil.copyfile(FILES[2], path)
         log.write_bytes(mended_log(content) if mode & MENDED else content)
@@ -57,10 +44,7 @@ def use(path: Path, mapped: bool) -> None:
     from cghash import WeightedHammingIndex
     from cghash.exceptions import FormatError
 
-    try:
-        index = WeightedHammingIndex.load(path, mapped, n_jobs=1)
-    except FormatError:
-        return
+    index = WeightedHammingIndex.load(path, mapped, n_jobs=1)
     assert len(index) <= 64 * (path.stat().st_size + 4096)
     if index._blocks.n_prepared:  # search goes by the tables, few as the codes are
         index._blocks.adopt(index._blocks.prepared(), True)
@@ -126,77 +110,26 @@ def with_tables(name: str, key_bits: list[int]) -> Path:
     index = WeightedHammingIndex(32, rng.random(32) * (rng.permutation(32) < 24))
     index.add(rng.integers(0, 256, (300, 4), dtype=np.uint8))
     index._blocks.prepare(index._whole, None, None, 1e9, True, 1, key_bits)
-    index.save(folder() / name)
-    return folder() / name
+    index.save(scratch() / name)
+    return scratch() / name
 
 
-def functions_of(module: ModuleType) -> Iterator[FunctionType]:
-    """The functions and methods of a module; the loader of an editable install hides them from atheris."""
-    own = [value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__]
-    for holder in [module, *(value for value in own if isinstance(value, type))]:
-        for value in list(vars(holder).values()):
-            found = getattr(value, "fget", None) or getattr(value, "__func__", None) or value
-            found = getattr(found, "__wrapped__", found)
-            if isinstance(found, FunctionType) and found.__module__ == module.__name__:
-                yield found
-
-
-def by_coverage(seconds: int) -> None:
-    import atheris  # type: ignore[import-not-found, unused-ignore]
-
-    import cghash.index.opening  # noqa: F401
-
-    for name, module in list(sys.modules.items()):
-        if name.startswith("cghash.index"):
-            for function in functions_of(module):
-                function.__code__ = atheris.instrument_func(function).__code__
-    corpus = folder() / "corpus"
-    corpus.mkdir()
-    for number, seed in enumerate(seeds()):
-        (corpus / str(number)).write_bytes(seed)
-    FINDINGS.mkdir(parents=True, exist_ok=True)
-    limits = [f"-max_total_time={seconds}", "-max_len=65536", "-timeout=20", "-rss_limit_mb=2048"]
-    options = [*limits, f"-artifact_prefix={FINDINGS}/", "-print_final_stats=1", "-verbosity=0"]
-    atheris.Setup([sys.argv[0], *options, str(corpus)], one_input)
-    atheris.Fuzz()
-
-
-def by_chance(seconds: int) -> None:
-    rng, end, n = random.Random(0), time.monotonic() + seconds, 0
-    while time.monotonic() < end:
-        one_input(mutated(rng))
-        n += 1
-    print(f"{n} inputs, no finding")
-
-
-def mutated(rng: random.Random) -> bytes:
-    """A seed with some bytes changed, most of them where headers are, or with a piece cut out, doubled or moved."""
-    data = bytearray(rng.choice(seeds(wide=True)))
-    for _ in range(rng.randint(1, 6)):
-        at = rng.choice([rng.randrange(min(400, len(data))), rng.randrange(len(data)), rng.randrange(4096, 4600)])
-        at %= len(data)
-        kind = rng.randrange(4)
-        if kind == 0:
-            data[at] = rng.choice([0, 1, 127, 128, 255, rng.randrange(256)])
-        elif kind == 1:
-            struct.pack_into("<Q", data := data.ljust(at + 8, b"\0"), at, rng.choice([0, 1, 2**31, 2**63, 2**64 - 1]))
-        elif kind == 2:
-            del data[at : at + rng.choice([1, 8, 4096])]
-            data = data or bytearray(1)
-        else:
-            data[at:at] = data[rng.randrange(len(data)) :][: rng.choice([1, 8, 80, 4096])]
-    return bytes(data)
-
-
-def main() -> None:
-    seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 300
-    try:
-        import atheris  # type: ignore[import-not-found, unused-ignore] # noqa: F401
-    except ImportError:
-        by_chance(seconds)
+def changed(data: bytes, rng: random.Random) -> bytes:
+    """Some bytes changed, most of them where headers are, or a piece cut out, doubled or moved."""
+    content = bytearray(data or bytes(1))
+    at = rng.choice([rng.randrange(min(400, len(content))), rng.randrange(len(content)), rng.randrange(4096, 4600)])
+    at %= len(content)
+    kind = rng.randrange(4)
+    if kind == 0:
+        content[at] = rng.choice([0, 1, 127, 128, 255, rng.randrange(256)])
+    elif kind == 1:
+        content = content.ljust(at + 8, bytes(1))
+        struct.pack_into("<Q", content, at, rng.choice([0, 1, 2**31, 2**63, 2**64 - 1]))
+    elif kind == 2:
+        del content[at : at + rng.choice([1, 8, 4096])]
     else:
-        by_coverage(seconds)
+        content[at:at] = content[rng.randrange(len(content)) :][: rng.choice([1, 8, 80, 4096])]
+    return bytes(content)
 
 
-if __name__ == "__main__":
-    main()
+FORMATS = [Format("index", lambda: seeds(wide=True), one_input, changed, ("cghash.index",))]

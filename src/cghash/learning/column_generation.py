@@ -189,7 +189,7 @@ class ColumnGeneration:
             self._append(self.problem.family.training_bits(state.functions.one(j)))
             if self.master.stateful:
                 solution = self.master.solve(self._cost(), np.append(solution.w, 0.0))
-                while self.master.tol > record.tolerance_master:
+                while self.master.tol > max(record.tolerance_master, _TIGHTEST):
                     solution = self._solve_closer(solution)
         if state.records and not self.master.stateful:
             solution = self._at(state.weights[-1], state.records[-1].bound_master)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..exceptions import FormatError
+
+T = TypeVar("T", "ColumnRecord", "FitResult")
 
 STATUSES = {
     "optimal": "no function of the family can improve the objective by more than the tolerance",
@@ -115,5 +119,39 @@ class FitResult:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> FitResult:
-        columns = [ColumnRecord(**column) for column in values.pop("columns")]
-        return cls(**values, columns=columns)
+        """The inverse of `to_dict`; FormatError where a value is not what it must be."""
+        if not isinstance(values, dict) or not isinstance(values.get("columns"), list):
+            raise FormatError("its result must be an object with a list of columns")
+        columns = [record_of(column) for column in values["columns"]]
+        result = _checked(cls, values | {"columns": columns})
+        if result.status not in STATUSES:
+            raise FormatError(f"status of its result must be one of {', '.join(STATUSES)}, got {result.status!r}")
+        return result
+
+
+def record_of(values: Any) -> ColumnRecord:
+    """The record of a column, as a file has it; FormatError where a value is not what it must be."""
+    return _checked(ColumnRecord, values)
+
+
+def _checked(kind: type[T], values: Any) -> T:
+    """An object of a dataclass; each value must be of its field's type."""
+    if not isinstance(values, dict):
+        raise FormatError(f"{kind.__name__} must be an object, got {values!r:.40}")
+    known = {f.name: f for f in fields(kind)}
+    missing = [f.name for f in known.values() if f.default is f.default_factory is MISSING and f.name not in values]
+    if missing or set(values) - set(known):
+        wrong = missing or sorted(set(values) - set(known))
+        raise FormatError(f"{kind.__name__} {'lacks' if missing else 'must not have'} {wrong[0]!r:.40}")
+    for name, value in values.items():
+        if not _is_of(known[name].type, value):
+            raise FormatError(f"{name} of {kind.__name__} must be a {known[name].type}, got {value!r:.40}")
+    return kind(**values)
+
+
+def _is_of(kind: Any, value: Any) -> bool:
+    """Whether a value is of a field's type, which is a word: "str", "bool", "int", "float", or a list of records."""
+    if kind in ("int", "float"):
+        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+        return whole if kind == "int" else whole or isinstance(value, float)
+    return isinstance(value, {"str": str, "bool": bool}.get(kind, list))

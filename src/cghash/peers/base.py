@@ -48,9 +48,7 @@ class Peer(CodeEstimator):
         X : (n, d) items
         y : (n,) labels or (n, L) multi-label indicator matrix, where the method uses them
         """
-        if check.check_whole(self.n_bits, 1, "n_bits") > MOST_BITS:
-            raise InvalidInputError(f"n_bits must be at most {MOST_BITS}, got {self.n_bits}")
-        self._check()
+        self._check_parameters()
         if y is None and self.supervision == "required":
             # scikit-learn's words for it, which its own checks look for
             name = type(self).__name__
@@ -129,6 +127,11 @@ class Peer(CodeEstimator):
     @abstractmethod
     def _bits(self, X: Any) -> Bits:
         """The bits (n, at least `n_bits_`) of items."""
+
+    def _check_parameters(self) -> None:
+        if check.check_whole(self.n_bits, 1, "n_bits") > MOST_BITS:
+            raise InvalidInputError(f"n_bits must be at most {MOST_BITS}, got {self.n_bits}")
+        self._check()
 
     def _check(self) -> None:
         """Say what is wrong with the parameters; `n_bits` is checked already."""

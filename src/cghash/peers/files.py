@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from typing import Any, TypeVar
@@ -9,8 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import storage
+from ..codes import check_weights
 from ..exceptions import FormatError
-from ..model_files import name_features, plain_parameters
+from ..model_files import name_features, plain_parameters, with_parameters
 
 KIND, VERSION = "cghash-peer", 1
 P = TypeVar("P")
@@ -46,12 +48,12 @@ def load_peer(cls: type[P], path: str | os.PathLike[str]) -> P:
     if about.get("peer") != cls.__name__:
         raise FormatError(f"{path} must be a model of {cls.__name__}, got one of {about.get('peer')!r}")
     try:
-        model: Any = cls(**about["parameters"])
+        model = with_parameters(cls, about)
         for name, value in (*arrays.items(), *about["state"].items()):
             if not name.endswith("_") or name.startswith("_") or hasattr(cls, name):
                 raise FormatError(f"{name} is not a learned attribute")
-            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
-                raise FormatError(f"{name} holds numbers that are not finite")
+            if not _is_plain(value):
+                raise FormatError(f"{name} must be words, numbers that are finite, or an array of these")
             setattr(model, name, value)
         name_features(model, about)
         model._n_features_out = model.n_bits_
@@ -61,15 +63,24 @@ def load_peer(cls: type[P], path: str | os.PathLike[str]) -> P:
     return model  # type: ignore[no-any-return]
 
 
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "biuf" and (value.dtype.kind != "f" or bool(np.isfinite(value).all()))
+    if isinstance(value, int):
+        return abs(value) < 2**63
+    return isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
+
+
 def _try_out(model: Any) -> None:
-    """Encode one item: arrays that do not fit together say so here, and not at the first query."""
-    item = np.zeros((1, model.n_features_in_))
+    """Encode two items, then three: arrays that do not fit together say so here, and not at the first query."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        bits = model._bits(item)
-    if bits.ndim != 2 or bits.shape[0] != 1 or bits.dtype != np.bool_:
-        raise FormatError(f"it gives one item bits of shape {bits.shape} and type {bits.dtype}")
+        tried = {n: model._bits(np.zeros((n, model.n_features_in_))) for n in (2, 3)}
+    for n, bits in tried.items():
+        if bits.ndim != 2 or bits.shape[0] != n or bits.dtype != np.bool_:
+            raise FormatError(f"it gives {n} items bits of shape {bits.shape} and type {bits.dtype}")
     if not isinstance(model.n_bits_, int) or not 1 <= model.n_bits_ <= bits.shape[1]:
         raise FormatError(f"it gives {bits.shape[1]} bits where {model.n_bits_!r} are said")
-    if model.weights_.shape != (model.n_bits_,):
-        raise FormatError(f"it has weights of shape {model.weights_.shape} for {model.n_bits_} bits")
+    if not model.hamming and bits.shape[1] != 8 * -(-model.n_bits_ // 8):
+        raise FormatError(f"its codes have {bits.shape[1]} bits where {model.n_bits_} are said")
+    check_weights(model.weights_, model.n_bits_)

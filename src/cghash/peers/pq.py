@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..codes import unpack
 from .base import Floats
-from .quantizer import Codes, Quantizer, Singles, checked, require_faiss
+from .quantizer import LARGEST, Codes, Quantizer, Singles, checked, require_faiss
 
 MOST = 8  # bits of a group, as customary
 
@@ -84,7 +84,7 @@ class PQ(Quantizer):
         """FAISS's object, with the learned centroids."""
         M, ksub, dsub = self.centroids_.shape
         whole = M > 0 and ksub in 2 ** np.arange(1, MOST + 1) and dsub == -(-self.n_features_in_ // M)
-        if not whole or self.centroids_.dtype != np.float32 or not np.isfinite(self.centroids_).all():
+        if not whole or self.centroids_.dtype != np.float32 or not (np.abs(self.centroids_) <= LARGEST).all():
             raise ValueError(f"centroids_ must be (M, 2^bits, features of a group), got {self.centroids_.shape}")
         faiss = require_faiss()
         quantizer = faiss.ProductQuantizer(M * dsub, M, int(ksub).bit_length() - 1)

@@ -76,6 +76,6 @@ class Quantizer(Peer):
 def checked(X: Any) -> Any:
     """The items, if FAISS can take them: it ends the process over numbers that are not finite."""
     size = float(np.abs(X).max())
-    if size > LARGEST:
+    if not size <= LARGEST:
         raise InvalidInputError(f"X must hold numbers of at most {LARGEST:g} for FAISS, got {size:g}")
     return X

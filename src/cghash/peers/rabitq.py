@@ -75,7 +75,7 @@ class RaBitQ(Quantizer):
         return np.asarray(squares + np.sum(Q * Q, axis=1)[:, None] - 2 / np.sqrt(D) * factor * (Q @ signs.T))
 
     def _turned(self, X: Any) -> Singles:
-        return np.ascontiguousarray(project(X, self.mean_, self.directions_), dtype=np.float32)
+        return np.ascontiguousarray(checked(project(X, self.mean_, self.directions_)), dtype=np.float32)
 
     def _quantizer(self) -> Any:
         faiss = require_faiss()

@@ -42,8 +42,8 @@ class ArrayFunctions(Functions):
         if missing:
             raise FormatError(f"functions of family {cls.family!r} lack the arrays {missing}")
         made = cls(**{f.name: arrays[f.name] for f in fields(cls)})
-        if any(a.dtype.kind not in ("iu" if name in cls.whole else "f") for name, a in made.arrays().items()):
-            raise FormatError(f"functions of family {cls.family!r} must be float arrays, except for {list(cls.whole)}")
+        if any(not _is_kind(a, name in cls.whole) for name, a in made.arrays().items()):
+            raise FormatError(f"arrays of family {cls.family!r} must be float64, and {list(cls.whole)} whole numbers")
         if any(not np.all(np.isfinite(a)) for a in made.arrays().values()):
             raise FormatError(f"functions of family {cls.family!r} hold values that are not finite")
         if any(getattr(made, name).ndim == 0 or len(getattr(made, name)) != len(made) for name in made._rows()):
@@ -57,3 +57,7 @@ class ArrayFunctions(Functions):
     @classmethod
     def _rows(cls) -> list[str]:
         return [f.name for f in fields(cls) if f.name not in cls.shared]
+
+
+def _is_kind(array: NDArray[Any], whole: bool) -> bool:
+    return np.can_cast(array.dtype, np.int64) and array.dtype.kind in "iu" if whole else array.dtype == np.float64

@@ -1,0 +1,20 @@
+"""Every format that we read from strangers, and the module that knows how."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from running import Format
+
+HOMES = {  # format: module
+    "index": "index_files",
+    "model": "model_files",
+    "checkpoint": "model_files",
+    "peer": "model_files",
+}
+
+
+def format_of(name: str) -> Format:
+    """A format by its name."""
+    known: dict[str, Format] = {kind.name: kind for kind in import_module(HOMES[name]).FORMATS}
+    return known[name]
