@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from hypothesis.extra import numpy as hnp
 
 from cghash.exceptions import FormatError, InvalidInputError, MissingDependencyError
 from cghash.reading import alike_labels, read_duplets, read_items, read_labels, read_triplets
+from cghash.reading.parquet_footer import read_groups
+from cghash.reading.sizes import ALWAYS
 from cghash.reading.text import is_header
 
 pa = pytest.importorskip("pyarrow")
@@ -471,3 +474,94 @@ def test_jsonl_round_trip(write, rows, as_objects):
     names = ("anchor", "near", "far")
     lines = [json.dumps(dict(zip(names, row, strict=True)) if as_objects else row) for row in rows]
     assert read_triplets(write("t.jsonl", "\n".join(lines)), 6)[0].tolist() == rows
+
+
+# Files that promise more than they hold, or hold much more than their size
+
+
+def npy_of(shape, content=b"", kind="<f8"):
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
+    return file.getvalue() + content
+
+
+@pytest.mark.parametrize("shape", [(2**60,), (2**40, 3), (4, 2)])
+@pytest.mark.parametrize("kind", ["<f8", "|S0"])
+def test_npy_header_that_promises_more_than_the_file_holds_is_refused(shape, kind, write, stdin):
+    promised = npy_of(shape, bytes(7), kind)
+    with pytest.raises(FormatError, match="its header names shape"):
+        read_items(write("x.npy", promised))
+    stdin(promised)
+    with pytest.raises(FormatError, match="its header names shape"):
+        read_items("-")
+
+
+def test_npy_header_of_lists_in_lists_is_refused(write):
+    header = b"(" * 4000 + b"\n"
+    with pytest.raises(FormatError):
+        read_items(write("x.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header))
+
+
+def test_npz_of_bytes_that_are_no_array_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("X", b"not an array")
+    with pytest.raises(FormatError, match=r"x\.npz must be an \.npz file"):
+        read_items(tmp_path / "x.npz")
+
+
+def test_npz_that_inflates_a_hundredfold_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    n = ALWAYS // 8 + 1
+    with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("X.npy", npy_of((n, 1), bytes(8 * n)))
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was read"))
+    with pytest.raises(FormatError, match=r"must not hold much more than its size.*numpy\.savez"):
+        read_items(tmp_path / "x.npz")
+
+
+def test_parquet_that_inflates_a_hundredfold_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    zeros = np.zeros(ALWAYS // 8 + 1)
+    parquet.write_table(pa.table({"x": zeros}), tmp_path / "x.parquet", compression="zstd")
+    monkeypatch.setattr(parquet, "ParquetFile", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(FormatError, match="must not hold much more than its size"):
+        read_items(tmp_path / "x.parquet")
+
+
+def test_parquet_footer_is_read_as_pyarrow_reads_it(tmp_path):
+    columns = {"v": np.arange(12.0), "w": [f"word {i}" for i in range(12)], "l": [[1.0, 2.0]] * 12, "b": [True] * 12}
+    parquet.write_table(pa.table(columns), tmp_path / "x.parquet", row_group_size=5)
+    with open(tmp_path / "x.parquet", "rb") as file:
+        groups = read_groups(file, "x")
+        assert file.tell() == 0
+    metadata = parquet.read_metadata(tmp_path / "x.parquet")
+    for i, group in enumerate(groups):
+        theirs = metadata.row_group(i)
+        assert group.n_rows == theirs.num_rows
+        for j, chunk in enumerate(group.chunks):
+            assert chunk.column == theirs.column(j).path_in_schema.split(".")[0]
+            assert chunk.n_values == theirs.column(j).num_values
+            assert chunk.n_bytes >= theirs.column(j).total_uncompressed_size
+    assert [group.n_rows for group in groups] == [5, 5, 2]
+
+
+@pytest.mark.parametrize("reader", [read_items, lambda path: read_triplets(path, 9), lambda path: read_labels(path, 9)])
+def test_parquet_cut_short_or_altered_is_refused(reader, tmp_path):
+    whole = tmp_path / "x.parquet"
+    parquet.write_table(pa.table({"a": np.arange(9), "b": np.arange(9.0), "c": np.arange(9)}), whole)
+    content = whole.read_bytes()
+    for damaged in (content[:-1], content[: len(content) // 2], content[:-8] + b"\xff\xff\xff\xffPAR1", b"PAR1"):
+        (tmp_path / "damaged.parquet").write_bytes(damaged)
+        with pytest.raises(FormatError, match=r"damaged\.parquet"):
+            reader(tmp_path / "damaged.parquet")
+
+
+def test_parquet_with_a_name_twice_is_refused(tmp_path):
+    twice = pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0])], names=["a", "a"])
+    parquet.write_table(twice, tmp_path / "x.parquet")
+    with pytest.raises(InvalidInputError, match="each column once"):
+        read_items(tmp_path / "x.parquet")
+
+
+def test_labels_that_are_structures_are_refused(write):
+    labels = np.zeros(3, dtype=[("a", "<f8"), ("b", "<f8", (2,))])
+    with pytest.raises(InvalidInputError, match="labels must be numbers or words"):
+        read_labels(write("y.npy", labels), 3)

@@ -13,6 +13,7 @@ import argparse
 import subprocess
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -56,7 +57,8 @@ def _run(names: list[str], inputs: int | None, seconds: float) -> int:
     kinds = [formats.format_of(name) for name in names]
     for kind in kinds:
         for seed in kind.seeds():
-            running.tried(kind, seed)  # whatever is imported is
+            with suppress(Exception):
+                running.tried(kind, seed)  # whatever is imported is
     running.limit_memory()
     failed = 0
     for kind in kinds:

@@ -8,6 +8,11 @@ from running import Format
 
 HOMES = {  # format: module
     "index": "index_files",
+    "npy": "item_files",
+    "npz": "item_files",
+    "csv": "item_files",
+    "jsonl": "item_files",
+    "parquet": "item_files",
     "model": "model_files",
     "checkpoint": "model_files",
     "peer": "model_files",

@@ -40,6 +40,7 @@ class Format:
     mutated : changes an input
     modules : which modules coverage is measured in, by the beginning of their names
     sample : how many inputs `make test` runs
+    once : inputs that are run as they are, such as small files of what is large
     """
 
     name: str
@@ -48,6 +49,7 @@ class Format:
     mutated: Callable[[bytes, random.Random], bytes] = mutations.bytes_changed
     modules: tuple[str, ...] = ()
     sample: int = 300
+    once: Callable[[], Sequence[bytes]] = list
 
 
 @dataclass
@@ -86,7 +88,7 @@ def tried(kind: Format, data: bytes) -> str | None:
         while causes is not None:
             if isinstance(causes, MemoryError):
                 raise TooMuchError(f"memory ran out: {error}") from error
-            causes = causes.__cause__ or causes.__context__
+            causes = causes.__cause__ or (None if causes.__suppress_context__ else causes.__context__)
         return type(error).__name__
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -100,7 +102,7 @@ def by_chance(kind: Format, seconds: float, inputs: int | None) -> Counts:
     current = FINDINGS / f"{kind.name}.current"  # stays where the program crashes
     current.parent.mkdir(parents=True, exist_ok=True)
     seeds = list(kind.seeds())
-    for seed in seeds:
+    for seed in (*seeds, *kind.once()):
         _counted(kind, seed, counts)
     while counts.inputs < inputs if inputs is not None else time.monotonic() < end:
         data = rng.choice(seeds)

@@ -55,7 +55,7 @@ class Stamp:
             about = os.fstat(file.fileno())
             ending = 4 + len(MAGIC) if file.read(len(MAGIC)) == MAGIC else _ENDING
             file.seek(max(0, about.st_size - ending))
-            length = int.from_bytes(file.read(4), "little")
+            length = min(int.from_bytes(file.read(4), "little"), about.st_size)
             file.seek(max(0, about.st_size - ending - length))
             footer = hashlib.sha256(file.read(length + ending)).hexdigest()
         return cls(about.st_size, about.st_mtime_ns, footer)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..exceptions import InvalidInputError, MissingDataError
+from ..reading.arrays import check_parquet
+from ..reading.parquet_footer import Group
 from ..stores.base import require
 from .arrow_files import ENDINGS, ArrowFile
 from .parquet_files import Columns, ParquetPartition, Stamp, is_list, open_parquet
@@ -86,7 +88,7 @@ def _footer(path: Path, name: str, columns: Columns) -> Footer:
             raise InvalidInputError(f"{name} must have one column {missing[0]!r}, got {known or 'none'}")
         kinds = {column: schema.field(column).type for column in columns.wanted}
         _check_kinds(kinds, columns, name)
-        groups = file.sizes(columns.vector, name) if isinstance(file, ArrowFile) else _sizes(file, columns, name)
+        groups = file.sizes(columns.vector, name) if isinstance(file, ArrowFile) else _listed(path, columns, name)
     return Footer(path, name, stamp, kinds, groups)
 
 
@@ -109,23 +111,26 @@ def _check_kinds(kinds: dict[str, Any], columns: Columns, name: str) -> None:
         )
 
 
-def _sizes(file: Any, columns: Columns, name: str) -> list[tuple[int, int]]:
-    metadata = file.metadata
-    return [_size(metadata.row_group(i), columns, f"{name}, row group {i}") for i in range(metadata.num_row_groups)]
+def _listed(path: Path, columns: Columns, name: str) -> list[tuple[int, int]]:
+    with open(path, "rb") as file:
+        return _sizes(check_parquet(file, name), columns, name)
 
 
-def _size(group: Any, columns: Columns, name: str) -> tuple[int, int]:
+def _sizes(groups: list[Group], columns: Columns, name: str) -> list[tuple[int, int]]:
+    return [_size(group, columns, f"{name}, row group {i}") for i, group in enumerate(groups)]
+
+
+def _size(group: Group, columns: Columns, name: str) -> tuple[int, int]:
     """(rows, features) of a row group: the column of lists holds rows · features numbers."""
     if not isinstance(columns.vector, str):
-        return group.num_rows, len(columns.vector)
-    chunks = (group.column(i) for i in range(group.num_columns))
-    n_values = next(c.num_values for c in chunks if c.path_in_schema.split(".")[0] == columns.vector)
-    if group.num_rows and n_values % group.num_rows:
+        return group.n_rows, len(columns.vector)
+    n_values = sum(chunk.n_values for chunk in group.chunks if chunk.column == columns.vector)
+    if group.n_rows and n_values % group.n_rows:
         raise InvalidInputError(
             f"{name}: column {columns.vector!r} must hold lists of one length, "
-            f"got {n_values} numbers in {group.num_rows} rows"
+            f"got {n_values} numbers in {group.n_rows} rows"
         )
-    return group.num_rows, n_values // max(1, group.num_rows)
+    return group.n_rows, n_values // max(1, group.n_rows)
 
 
 def _check_same_schema(footers: list[Footer]) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import FormatError, InvalidInputError, MissingDependencyError
-from .arrays import column_of, read_array
+from ..exceptions import InvalidInputError
+from .arrays import check_parquet, column_of, parquet_errors, pyarrow_for, read_array
+from .items import checked_items
 from .sources import Source, source_of
 
 Array = NDArray[Any]
@@ -30,7 +31,7 @@ def item_blocks(
     """
     source = source_of(path)
     if source.kind == "npy":
-        items = read_array(source)
+        items = checked_items(read_array(source), source.name)
         yield from (items[first : first + rows] for first in range(0, len(items), rows))
     elif source.kind == "parquet":
         yield from _from_parquet(source, features, rows)
@@ -39,20 +40,13 @@ def item_blocks(
 
 
 def _from_parquet(source: Source, features: Sequence[str] | None, rows: int) -> Iterator[Array]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'{source.name}: reading .parquet needs pyarrow: pip install "cghash[parquet]"'
-        ) from error
-    try:
-        with source.binary() as file:
-            for batch in parquet.ParquetFile(file).iter_batches(rows):
-                columns = {name: column_of(pa, batch.column(name)) for name in batch.schema.names}
-                yield _joined(columns, features, source.name)
-    except pa.ArrowException as error:
-        raise FormatError(f"{source.name} must be a .parquet file: {error}") from error
+    pa, parquet = pyarrow_for(source)
+    with parquet_errors(source.name), source.binary() as file:
+        check_parquet(file, source.name)
+        for batch in parquet.ParquetFile(file).iter_batches(rows):
+            batch.validate(full=True)
+            columns = {name: column_of(pa, batch.column(name)) for name in batch.schema.names}
+            yield _joined(columns, features, source.name)
 
 
 def _joined(columns: dict[str, Array], features: Sequence[str] | None, name: str) -> Array:

@@ -78,7 +78,7 @@ def read_items(
     if source.kind not in readers:
         raise InvalidInputError(f"{source.name} must be .npy, .npz, .csv or .parquet to hold items")
     items = readers[source.kind](source, asked)
-    items.X = _checked(items.X, source.name)
+    items.X = checked_items(items.X, source.name)
     return items
 
 
@@ -250,7 +250,8 @@ def _check_finite(X: Array, names: list[str], place: Callable[[int], str]) -> No
         )
 
 
-def _checked(X: Array, name: str) -> Array:
+def checked_items(X: Array, name: str) -> Array:
+    """Items (n, d), or a word on what they must be."""
     if X.ndim != 2 or X.dtype.kind not in "buif":
         hints = {1: "; reshape(1, -1) makes one item of it", 3: "; reshape(len(X), -1) makes a row of each item"}
         raise InvalidInputError(

@@ -67,7 +67,10 @@ def written_labels(labels: Array) -> Array:
         missing = [i for i, label in enumerate(labels) if label is None or label != label]
         if missing:
             raise InvalidInputError(f"labels must not be missing, got {labels[missing[0]]!r} in row {missing[0]}")
-    return labels.astype(str)
+    try:
+        return labels.astype(str)
+    except (ValueError, TypeError) as error:
+        raise InvalidInputError(f"labels must be numbers or words, got {labels.dtype} ({error})") from error
 
 
 def alike_labels(first: Array, second: Array) -> tuple[Array, Array]:

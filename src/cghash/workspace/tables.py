@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import FormatError, InvalidInputError, MissingDependencyError
-from ..reading.arrays import read_array, read_arrays
+from ..exceptions import InvalidInputError
+from ..reading.arrays import check_parquet, parquet_errors, pyarrow_for, read_array, read_arrays
 from ..reading.sources import Source, source_of
 from ..reading.text import read_objects, read_rows
 
@@ -163,8 +163,12 @@ class ParquetTable(_File):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        with self._errors():
-            kinds = [(field.name, _holds_vectors(field.type)) for field in self._file().schema_arrow]
+        with parquet_errors(self.name), source.binary() as file:
+            schema = pyarrow_for(source)[1].ParquetFile(file).schema_arrow
+            kinds = [(field.name, _holds_vectors(field.type)) for field in schema]
+        names = [name for name, _ in kinds]
+        if len(set(names)) < len(names):
+            raise InvalidInputError(f"{self.name} must name each column once, got {', '.join(names[:8])}")
         self.columns = [name for name, vectors in kinds if not vectors and _has_name(name)]
         self.vector_columns = [name for name, vectors in kinds if vectors]
 
@@ -190,35 +194,11 @@ class ParquetTable(_File):
             first += len(lists)
 
     def _batches(self, columns: list[str]) -> Iterator[Any]:
-        with self._errors():
-            yield from self._file().iter_batches(_BLOCK, columns=columns)
-
-    def _file(self) -> Any:
-        try:
-            import pyarrow.parquet as parquet
-        except ImportError as error:
-            raise MissingDependencyError(
-                f'{self.name}: reading .parquet needs pyarrow: pip install "cghash[parquet]" '
-                '(in a checkout: pip install ".[parquet]")'
-            ) from error
-        return parquet.ParquetFile(self.source.path or self.source.binary())
-
-    def _errors(self) -> _ParquetErrors:
-        return _ParquetErrors(self.name)
-
-
-class _ParquetErrors:
-    """Errors of a file that pyarrow cannot read."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if kind is not None and kind.__module__.startswith("pyarrow"):
-            raise FormatError(f"{self.name} must be a .parquet file: {error}") from error
+        with parquet_errors(self.name), self.source.binary() as file:
+            check_parquet(file, self.name)
+            for batch in pyarrow_for(self.source)[1].ParquetFile(file).iter_batches(_BLOCK, columns=columns):
+                batch.validate(full=True)
+                yield batch
 
 
 class ArrayTable:
