@@ -140,3 +140,29 @@ def test_unknown_names_are_answered_with_the_known_ones():
     with pytest.raises(InvalidInputError, match=r"parameters of LSH must be among n_bits.*, got depth"):
         estimator_of("LSH", {"depth": 3}, 8, 0, 1)
     assert "CGHash" in NAMES
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        ("parameters = { n_neighbors = 10 }", "parameters = 1.5"),
+        ("on = { digits = { n_neighbors = 5 } }", 'on = { digits = "5" }'),
+        ("on = { digits = { n_neighbors = 5 } }", "on = 5"),
+        ('estimator = "CGHash"', "estimator = 1e400"),
+        ("bits = [16, 8]", "bits = []"),
+        ("bits = [16, 8]", "bits = [[16]]"),
+        ("bits = [16, 8]", f"bits = [{'9' * 100}]"),
+        ("splits = 2", f"splits = {'9' * 100}"),
+        ("splits = 2", f"splits = {'9' * 5000}"),
+        ("splits = 2", f"splits = {'[' * 5000}{']' * 5000}"),
+        ('name = "LSH"', 'name = "LSH"\nbits = [[8]]'),
+        ('name = "LSH"', 'name = "LSH"\nsearch = 5'),
+        ('name = "LSH"', 'name = "LSH"\nlabels = "no"'),
+        ("train = 300", "path = 300"),
+    ],
+    ids=lambda changed: changed[1][:30],
+)
+def test_settings_of_another_type_or_size_are_refused(mine, changed):
+    assert MINE.replace(*changed) != MINE
+    with pytest.raises(InvalidInputError):
+        read_experiment(mine(MINE.replace(*changed)))

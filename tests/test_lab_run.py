@@ -517,3 +517,33 @@ def test_index_of_a_peer_answers_as_its_distances_do():
     expected = model.distances(X[:5], model.encode(X))
     assert np.allclose(distances, np.sort(expected, axis=1)[:, :3])
     assert ids[0, 0] == 0 or expected[0, ids[0, 0]] == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"split": "0"},
+        {"bits": 10**40},
+        {"bits": True},
+        {"method": None},
+        {"status": "done"},
+        {"criteria": [0.5]},
+        {"criteria": {"map": "high"}},
+        {"criteria": {"map": 1e300}},
+        {"curve": {"recall": [0.5], "precision": []}},
+        {"tried": [{"C": "small", "map": 0.5}]},
+        {"versions": ["1"]},
+        {"n_database": -1},
+        {"dataset": "\ud800"},
+        {"more": json.loads("[" * 100 + "]" * 100)},
+    ],
+    ids=repr,
+)
+def test_results_with_a_part_of_another_kind_are_refused(change, tmp_path):
+    cell = {"dataset": "digits", "protocol": "seen", "split": 0, "method": "LSH", "bits": 8, "status": "ok"}
+    path = tmp_path / "results.jsonl"
+    path.write_text(json.dumps(cell | {"criteria": {"map": 0.5}}) + "\n")
+    assert len(read_results(path)) == 1
+    path.write_text(json.dumps(cell | change) + "\n")
+    with pytest.raises(FormatError, match="is not a result"):
+        read_results(path)

@@ -13,6 +13,8 @@ HOMES = {  # format: module
     "csv": "item_files",
     "jsonl": "item_files",
     "parquet": "item_files",
+    "plan": "lab_files",
+    "result": "lab_files",
     "model": "model_files",
     "checkpoint": "model_files",
     "peer": "model_files",

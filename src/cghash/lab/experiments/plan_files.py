@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ... import _validation as check
+from ...estimator import MOST_BITS
 from ...exceptions import InvalidInputError
 from ...reading.sources import SUFFIXES
 from ..datasets import DATASETS
@@ -21,7 +22,19 @@ __all__ = ["built_in", "part_of", "read_experiment", "source_of"]
 
 PROTOCOLS = ("seen", "heldout", "unseen")
 SCALINGS = ("none", "unit", "hellinger")
+MOST_SPLITS = 100_000
 Spec = TypeVar("Spec", DataSpec, MethodSpec)
+
+_TEXT, _TABLE, _LIST, _FLAG = ("a text", str), ("a table", dict), ("a list", list | tuple), ("true or false", bool)
+_TYPES: dict[type, dict[str, tuple[str, Any]]] = {  # of settings that are not numbers
+    DataSpec: dict.fromkeys(("name", "path", "labels", "label_column", "digest"), _TEXT),
+    MethodSpec: dict.fromkeys(("name", "estimator"), _TEXT)
+    | dict.fromkeys(("parameters", "search", "on"), _TABLE)
+    | dict.fromkeys(("labels", "pictures"), _FLAG)
+    | {"bits": _LIST},
+    Validation: {},
+    Experiment: dict.fromkeys(("name", "title"), _TEXT),
+}
 
 
 def built_in() -> list[str]:
@@ -55,7 +68,9 @@ def read_experiment(name: str | os.PathLike[str], *, imports: Sequence[str] = ()
     """
     try:
         said = tomllib.loads(source_of(name))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except InvalidInputError:
+        raise
+    except (ValueError, RecursionError) as error:  # what is no TOML, no UTF-8, or no number that Python reads
         raise InvalidInputError(f"{name} must be a TOML file: {error}") from error
     experiment = _checked(_parsed(str(name), said))
     _check_imports(str(name), experiment, imports)
@@ -113,7 +128,7 @@ def _tables(name: str, said: dict[str, Any], key: str) -> list[dict[str, Any]]:
 def _spec(kind: type[Spec], row: dict[str, Any], name: str) -> Spec:
     """A data set is named by its path and a method by its estimator, where they are not named."""
     row = dict(row)
-    if kind is DataSpec and row.get("path"):
+    if kind is DataSpec and isinstance(row.get("path"), str) and row["path"]:
         row = {"name": Path(row["path"]).stem, **row}
     if kind is MethodSpec:
         known = row.get("name") or row.get("estimator")
@@ -127,6 +142,10 @@ def _made(kind: type[Any], values: Any, where: str) -> Any:
     known = list(kind.__dataclass_fields__)
     if not isinstance(values, dict) or set(values) - set(known):
         raise InvalidInputError(f"{where}: keys must be among {', '.join(known)}, got {_keys(values)}")
+    for key, value in values.items():
+        words, wanted = _TYPES[kind].get(key, ("", object))
+        if not isinstance(value, wanted):
+            raise InvalidInputError(f"{where}: {key} must be {words}, got {value!r:.40}")
     return kind(**values)
 
 
@@ -168,12 +187,17 @@ def _picked(
 
 def _checked(experiment: Experiment) -> Experiment:
     """The experiment with its numbers of bits in order; says what is wrong with its numbers and names."""
+    if not experiment.bits or not experiment.protocols:
+        raise InvalidInputError("bits and protocols must name one or more, got none")
     for bits in experiment.bits:
-        check.check_whole(bits, 1, "bits")
+        if check.check_whole(bits, 1, "bits") > MOST_BITS:
+            raise InvalidInputError(f"bits must be at most {MOST_BITS}, got {bits!r:.40}")
     for name, least in (("splits", 1), ("top", 1), ("neighbors", 1), ("true_neighbors", 0)):
         check.check_whole(getattr(experiment, name), least, name)
     for name, least in (("folds", 2), ("items", 10), ("bits", 0)):
         check.check_whole(getattr(experiment.validation, name), least, f"validation.{name}")
+    if experiment.splits > MOST_SPLITS:
+        raise InvalidInputError(f"splits must be at most {MOST_SPLITS}, got {experiment.splits!r:.40}")
     check.check_choice(experiment.validation.criterion, ("all", *CRITERIA), "validation.criterion")
     for protocol in experiment.protocols:
         check.check_choice(protocol, PROTOCOLS, "protocol")
@@ -203,12 +227,14 @@ def _check_methods(experiment: Experiment) -> None:
     """Build each estimator once, so that a mistake is said now and not by every task."""
     sets = [data.name for data in experiment.datasets]
     for method in experiment.methods:
+        if not all(isinstance(there, dict) for there in method.on.values()):
+            raise InvalidInputError(f"{method.name}: on must give each data set a table, got {method.on!r:.80}")
         known = set(method.on) - set(DATASETS) - set(sets)
         if known:
             raise InvalidInputError(f"{method.name}: on must name data sets, {', '.join(sets)}, got {', '.join(known)}")
-        if set(_list(method.bits, f"bits of {method.name}")) - set(experiment.bits):
+        if any(bits not in experiment.bits for bits in method.bits):
             raise InvalidInputError(f"bits of {method.name} must be among {experiment.bits}, got {method.bits}")
-        if not isinstance(method.search, dict) or not all(_list(v, f"search of {k}") for k, v in method.search.items()):
+        if not all(_list(values, f"search of {key}") for key, values in method.search.items()):
             raise InvalidInputError(f"search of {method.name} must have one value or more, got {method.search}")
         for name in sets:
             tried = {key: values[0] for key, values in method.search.items()}

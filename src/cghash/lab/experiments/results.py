@@ -17,10 +17,10 @@ from ...exceptions import FormatError, InvalidInputError
 from ...storage import write_atomically
 from .methods import EUCLIDEAN, estimator_of, plain_parameters_of
 from .plan import Experiment, Task
+from .result_checks import KEYS, checked_result
 
 __all__ = ["Store", "collect", "read_results"]
 
-KEYS = ("dataset", "protocol", "split", "method", "bits")
 Result = dict[str, Any]
 
 
@@ -53,11 +53,11 @@ class Store:
 
     def _good(self, experiment: Experiment, task: Task, n_bits: int) -> Result | None:
         try:
-            result: Result = json.loads(self.path_of(task, n_bits).read_bytes())
-            asked = fingerprint(experiment, task)
-            return result if result["status"] == "ok" and result["asked"] == asked else None
-        except (OSError, ValueError, KeyError, TypeError):
+            result = checked_result(self.path_of(task, n_bits).read_bytes())
+        except (OSError, ValueError):
             return None
+        asked = fingerprint(experiment, task)
+        return result if result["status"] == "ok" and result.get("asked") == asked else None
 
 
 def fingerprint(experiment: Experiment, task: Task) -> str:
@@ -107,11 +107,9 @@ def _read(file: Path) -> Iterator[Result]:
     text = file.read_bytes()
     for line in text.splitlines() if file.suffix == ".jsonl" else [text]:
         try:
-            result = json.loads(line)
-            for key in (*KEYS, "status"):
-                _ = result[key]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise FormatError(f"{file} is not a result of 'cghash lab run': {error!r}") from error
+            result = checked_result(line)
+        except ValueError as error:
+            raise FormatError(f"{file} is not a result of 'cghash lab run': {error}") from error
         if "criteria" in result:
             result["criteria"] = {name: math.nan if v is None else v for name, v in result["criteria"].items()}
         yield result
