@@ -1,0 +1,11 @@
+"""The writers that are hit, by name; each in the module of what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .base import Writer
+from .indexes import Appended, Compacted, Saved
+
+ALL: tuple[type[Writer], ...] = (Appended, Saved, Compacted)
+WRITERS: dict[str, Callable[[], Writer]] = {writer.name: writer for writer in ALL}
