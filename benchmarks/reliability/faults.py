@@ -64,7 +64,7 @@ def cell(writer: Any, fault: str, moments: int, seed: int, verbose: bool, place:
     row |= {"seconds": round(time.monotonic() - began, 1)}
     if not verbose:
         for kind, words in examples.items():
-            print(f"  {kind}: {words[-700:]}", flush=True)
+            print(f"  {kind}: {words[-400:]}", flush=True)
     return row
 
 

@@ -20,18 +20,20 @@ class Ledger:
 
     def __init__(self) -> None:
         self.allowed: list[State] = [{}]
+        self.last: dict[str, Any] = {}  # what was said last by each word
         self._now: State | None = None  # what the object itself says it holds
         self._under_way: State | None = None
 
     def note(self, line: dict[str, Any]) -> None:
         """Take in a line that a child said."""
+        self.last |= line
         if "state" in line:
             self.allowed, self._now, self._under_way = [line["state"]], None, None
         elif "attempt" in line:
             self._under_way = line["attempt"]
         elif "done" in line:
-            before = self.allowed if self._now is None else [self._now]
-            self.allowed, self._now = _different([applied(state, self._effect()) for state in before]), None
+            before, effect = self.allowed if self._now is None else [self._now], self._effect()
+            self.allowed, self._now = _different([applied(state, effect) for state in before]), None
         elif "failed" in line:
             self._both()
         elif "now" in line:
