@@ -20,6 +20,7 @@ from writers.base import Change, State, Writer
 from cghash.exceptions import CGHashError
 
 AFTERWARDS = 3  # changes after the phase in which a writer is hit
+CONTENT = ("write", "pwrite", "fsync", "fdatasync", "ftruncate", "sendfile", "copy_file_range")  # must not go unheard
 EXPECTED = (KeyboardInterrupt, OSError, CGHashError)  # in answer to a fault
 
 
@@ -57,7 +58,8 @@ class Child:
             self.disk.disarm()
             self.say(failed=type(error).__name__, words=str(error), refused=not hit)
             return "failed" if hit else "refused"
-        self.say(done=True, unheard=self.disk.failed > failed and self.disk.what)
+        unheard = self.disk.what if self.disk.failed > failed else ""
+        self.say(done=True, unheard=unheard if unheard.startswith(CONTENT) else "")
         return "done"
 
     def interrupted(self, number: int, frame: FrameType | None) -> None:

@@ -151,6 +151,14 @@ EXPORT int close(int fd) {
     return -1;
 }
 
+/* Only a call that makes a file or folder can fail for want of room. */
+static int makes(int folder, const char *path) {
+    if (!shared || !shared->armed) return 0;
+    int before = errno, missing = faccessat(folder, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+    errno = before;
+    return missing;
+}
+
 #define ON_NAME(kind, name, folder, path, ...)                                                  \
     static __typeof__(&name) real;                                                              \
     if (!real) real = REAL(name);                                                               \
@@ -167,19 +175,15 @@ EXPORT int linkat(int a, const char *from, int b, const char *to, int flags) {
     ON_NAME(NAMES, linkat, b, to, a, from, b, to, flags);
 }
 EXPORT int symlink(const char *from, const char *to) { ON_NAME(NAMES, symlink, AT_FDCWD, to, from, to); }
-EXPORT int mkdir(const char *path, mode_t mode) { ON_NAME(NAMES, mkdir, AT_FDCWD, path, path, mode); }
-EXPORT int mkdirat(int folder, const char *path, mode_t mode) { ON_NAME(NAMES, mkdirat, folder, path, folder, path, mode); }
+EXPORT int mkdir(const char *path, mode_t mode) {
+    ON_NAME(makes(AT_FDCWD, path) ? NAMES : 0, mkdir, AT_FDCWD, path, path, mode);
+}
+EXPORT int mkdirat(int folder, const char *path, mode_t mode) {
+    ON_NAME(makes(folder, path) ? NAMES : 0, mkdirat, folder, path, folder, path, mode);
+}
 EXPORT int unlink(const char *path) { ON_NAME(REMOVALS, unlink, AT_FDCWD, path, path); }
 EXPORT int unlinkat(int folder, const char *path, int flags) { ON_NAME(REMOVALS, unlinkat, folder, path, folder, path, flags); }
 EXPORT int rmdir(const char *path) { ON_NAME(REMOVALS, rmdir, AT_FDCWD, path, path); }
-
-/* Only an open that makes a file can fail for want of room. */
-static int makes(int folder, const char *path, int flags) {
-    if (!shared || !shared->armed || !(flags & O_CREAT)) return 0;
-    int before = errno, missing = faccessat(folder, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
-    errno = before;
-    return missing;
-}
 
 #define OPENING(name, folder, ...)                                                              \
     static __typeof__(&name) real;                                                              \
@@ -191,7 +195,7 @@ static int makes(int folder, const char *path, int flags) {
         mode = va_arg(rest, mode_t);                                                            \
         va_end(rest);                                                                           \
     }                                                                                           \
-    if (makes(folder, path, flags) && failing_name(NAMES, #name, folder, path)) return -1;      \
+    if ((flags & O_CREAT) && makes(folder, path) && failing_name(NAMES, #name, folder, path)) return -1;      \
     return real(__VA_ARGS__, mode)
 
 EXPORT int open(const char *path, int flags, ...) { OPENING(open, AT_FDCWD, path, flags); }

@@ -20,13 +20,13 @@ class Ledger:
 
     def __init__(self) -> None:
         self.allowed: list[State] = [{}]
-        self.last: dict[str, Any] = {}  # what was said last by each word
+        self.lines: list[dict[str, Any]] = []
         self._now: State | None = None  # what the object itself says it holds
         self._under_way: State | None = None
 
     def note(self, line: dict[str, Any]) -> None:
         """Take in a line that a child said."""
-        self.last |= line
+        self.lines.append(line)
         if "state" in line:
             self.allowed, self._now, self._under_way = [line["state"]], None, None
         elif "attempt" in line:
@@ -38,6 +38,15 @@ class Ledger:
             self._both()
         elif "now" in line:
             self._now = line["now"]
+
+    def said(self, word: str) -> list[Any]:
+        """What the lines with a word say."""
+        return [line[word] for line in self.lines if word in line]
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """What was said last by each word."""
+        return {word: value for line in self.lines for word, value in line.items()}
 
     def end(self) -> None:
         """The child has ended, by a kill perhaps: a change may have been under way."""

@@ -17,12 +17,11 @@ from typing import Any
 
 import numpy as np
 from child import run
-from disk import ONCE, ONWARD, SHORT, Disk
+from disk import ONCE, SHORT, Disk
 from ledger import Ledger
 from writers.base import Writer
 
 SECOND = 0.002  # seconds within which a second interrupt follows
-FULL_DISK_MODES, ERROR_MODES = (SHORT, ONWARD, ONCE), (ONCE, ONWARD)
 
 
 @dataclass
@@ -53,6 +52,7 @@ class Process:
         if self.pid == 0:
             os.close(ours)
             os.setsid()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what it says of errors is no news
             try:
                 work(theirs)
             finally:
@@ -105,6 +105,7 @@ class Place:
     def fresh(self) -> Path:
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(self.prepared, self.folder)
+        self.writer.fresh(self.folder)
         return self.folder
 
     def alone(self, work: Callable[[], Any], patience: float) -> Any:
@@ -145,7 +146,7 @@ class Place:
             process = self._started(None, seed)
             self._signalled(process, fault, rng.random() * clean.seconds, rng)
         else:
-            modes = FULL_DISK_MODES if fault == "full-disk" else ERROR_MODES
+            modes = [mode for mode in self.writer.modes if fault == "full-disk" or mode != SHORT]
             process = self._started(fault, seed, 1 + int(rng.integers(clean.calls)), int(rng.choice(modes)))
         stuck = not process.ended and not self._ended(process)
         process.finish()
@@ -158,13 +159,14 @@ class Place:
             outcome.problems.append(("stuck", f"after {process.lines[-1]}"))
         elif fault != "kill":
             outcome.problems += [("wrong", line["wrong"]) for line in process.lines if "wrong" in line]
-            outcome.problems += [("unheard", line["unheard"]) for line in process.lines if line.get("unheard")]
+            unheard = [line["unheard"] for line in process.lines if line.get("unheard")]
+            outcome.problems += [("unheard", words) for words in unheard if not self.writer.journals]
         outcome.problems += self._problems(process, seed)
         return outcome
 
     def _started(self, fault: str | None, seed: int, at: int = 0, mode: int = ONCE) -> Process:
         folder = self.fresh()
-        self.disk.choose(folder, fault, at, mode)
+        self.disk.choose(self.writer.disk or folder, fault, at, mode)
         return Process(lambda pipe: run(self.writer, folder, seed, pipe, self.disk))
 
     def _signalled(self, process: Process, fault: str, after: float, rng: np.random.Generator) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from disk import ONCE, ONWARD, SHORT
 from ledger import Ledger, applied
 
 Random = np.random.Generator
@@ -28,6 +29,9 @@ class Writer:
     steps = 10  # changes that may be hit; some follow
     faults = ("kill", "interrupt", "io-error", "full-disk")
     patience = 20.0  # seconds after which a child is stuck
+    journals = False  # whether an engine keeps a journal: what fails after the change is in it is done again, unheard
+    modes: tuple[int, ...] = (ONCE, ONWARD, SHORT)  # ways in which its disk fails
+    disk: Path | None = None  # the folder that fails, where it is not that of the moment
 
     def start(self, folder: Path) -> None:
         """Before anything else: a server that outlives the moments."""
@@ -44,6 +48,9 @@ class Writer:
         from child import changes
 
         changes(child, self, folder, rng)
+
+    def fresh(self, folder: Path) -> None:
+        """Complete the copy of what was prepared."""
 
     def open(self, folder: Path) -> Any:
         """The object that writes."""

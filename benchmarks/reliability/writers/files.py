@@ -113,7 +113,9 @@ class OnnxGraphs(Models):
 
     def version(self, path: Path) -> int:
         found = origin_of_onnx(os.fspath(path))
-        return _which(found.fingerprint == cghash.stores.origin.origin_of(m).fingerprint for m in self.open(path.parent))
+        return _which(
+            found.fingerprint == cghash.stores.origin.origin_of(m).fingerprint for m in self.open(path.parent)
+        )
 
 
 class Stored(WholeFile):
@@ -148,7 +150,7 @@ class ParquetFiles(Stored):
 class DuckDBTables(Stored):
     """A table that is replaced; another one stays as it is."""
 
-    name, file, store, steps = "DuckDB table", "codes.duckdb", DuckDBStore, 3
+    name, file, store, steps, journals = "DuckDB table", "codes.duckdb", DuckDBStore, 3, True
 
     def prepare(self, folder: Path) -> None:
         DuckDBStore.write(folder / self.file, _origin(), _codes(0), table="other").close()
