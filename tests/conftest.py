@@ -1,5 +1,6 @@
 """Settings and workspaces that all tests share."""
 
+import itertools
 import json
 import os
 import shutil
@@ -48,6 +49,30 @@ class Outline(HTMLParser):
 
     def all(self, tag):
         return [attrs for name, attrs in self.seen if name == tag]
+
+
+def _interrupted(work, at):
+    """Do some work, with Ctrl-C where Python would take it the `at`-th time; whether it came to that."""
+    places = itertools.count(1)
+
+    def watch(frame, event, argument):
+        if event in ("call", "c_return") and next(places) == at:
+            raise KeyboardInterrupt
+
+    sys.setprofile(watch)
+    try:
+        work()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(None)
+    return False
+
+
+@pytest.fixture(scope="session")
+def interrupted():
+    """Gives `interrupted(work, at)`: Python looks for signals when a function begins and when a call has returned."""
+    return _interrupted
 
 
 @pytest.fixture(scope="session")

@@ -113,11 +113,14 @@ def _opened(child: Child, writer: Writer, folder: Path) -> tuple[Any, State]:
 def _step(
     child: Child, writer: Writer, thing: Any, state: State, folder: Path, number: int, rng: np.random.Generator
 ) -> tuple[Any, State]:
-    change = writer.change(thing, folder, state, number, rng)
-    outcome = child.attempt(change)
+    try:
+        change = writer.change(thing, folder, state, number, rng)
+        outcome = child.attempt(change)
+    except EXPECTED as error:  # it looks before it changes
+        child.say(refused=True, words=str(error))
+        outcome = "refused"
     if outcome == "done":
-        state = child.ledger.allowed[0]
-        return thing, state
+        return thing, child.ledger.allowed[0]
     if outcome == "refused":
         writer.close(thing)
         allowed = child.ledger.allowed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -288,9 +290,8 @@ def test_several_open_a_new_database_at_the_same_moment(where):
 
 def test_a_database_of_a_newer_format_is_refused_and_left_as_it_was(where):
     database = open_database(where)
-    with database.changing():
-        database.run("CREATE TABLE cghash_format (format INTEGER NOT NULL)")
-        database.run("INSERT INTO cghash_format VALUES (2)")
+    database.run("CREATE TABLE cghash_format (format INTEGER NOT NULL)")
+    database.run("INSERT INTO cghash_format VALUES (2)")
     with pytest.raises(FormatError, match="format 1 or older, got 2"):
         open_records(where, "photos")
     with pytest.raises(CGHashError):
@@ -402,14 +403,56 @@ def test_threads_share_one_connection(records):
     assert records.count_answers() == (40, 20)
 
 
+@pytest.mark.parametrize("first", range(4))
+def test_after_ctrl_c_anywhere_the_same_records_go_on(where, interrupted, first):
+    records, kept, maybe = open_records(where, "photos"), set(), []
+    job, hit = records.add_job({}), True
+    for at in itertools.count(1 + first, 4):
+        pair = {f"{at}-a", f"{at}-b"}
+        hit = interrupted(lambda pair=pair: records.add_answers([answer(key) for key in sorted(pair)]), at)
+        maybe.append(pair)
+        if not hit:
+            kept |= pair
+            break
+        assert records.change_job(job.id, progress={"at": at})
+        records.add_answers([answer(f"{at}-after")])
+        kept.add(f"{at}-after")
+        with contextlib.closing(open_records(where, "photos")) as others:
+            found = {a.key for a in others.answers()}
+            assert others.job(job.id).progress == {"at": at}
+        assert found >= kept
+        assert all(pair <= found or not pair & found for pair in maybe)
+    assert {a.key for a in records.answers()} >= kept
+    records.close()
+
+
+def test_ctrl_c_while_a_change_is_taken_back_leaves_nothing_of_it(where, monkeypatch):
+    records = open_records(where, "photos")
+
+    def again(*nothing):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(records.database, "_undo", again)
+        patch.setattr(records, "_by_key", again)
+        with pytest.raises(KeyboardInterrupt):
+            records.add_answers([answer("never")])
+    job = records.add_job({})
+    assert records.change_job(job.id, state="done")
+    records.add_answers([answer("after")])
+    with contextlib.closing(open_records(where, "photos")) as others:
+        assert [a.key for a in others.answers()] == ["after"]
+        assert others.job(job.id).state == "done"
+    records.close()
+
+
 def test_an_error_inside_a_change_takes_it_back(records):
-    def change():
-        with records.database.changing():
-            records.add_answers([answer("a")])
-            raise ZeroDivisionError
+    def work():
+        records.add_answers([answer("a")])
+        raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        change()
+        records.database.change(work)
     assert records.count_answers() == (0, 0)
 
 
@@ -442,14 +485,13 @@ def test_a_connection_cut_in_the_middle_of_a_change_takes_it_back(postgres):
     url = postgres()
     records = open_records(url, "photos")
 
-    def change():
-        with records.database.changing():
-            records.add_answers([answer("a")])
-            cut(url)
-            records.add_answers([answer("b")])
+    def work():
+        records.add_answers([answer("a")])
+        cut(url)
+        records.add_answers([answer("b")])
 
     with pytest.raises(CGHashError, match="did not take it"):
-        change()
+        records.database.change(work)
     assert records.count_answers() == (0, 0)
     records.add_answers([answer("a"), answer("b")])
     assert records.count_answers() == (2, 0)

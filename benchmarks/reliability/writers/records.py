@@ -49,7 +49,7 @@ class WorkspaceRecords(Writer):
     def memory(self, thing: Any) -> State:
         told = {f"answer {a.key}": f"{a.choice}{' undone' if a.undone else ''}" for a in thing.answers()}
         versions = {v.version: v.name for v in thing.versions()}
-        jobs = {f"job {job.id}": job.state for job in thing.jobs(10**6)}
+        jobs = {f"job {place}": job.state for place, job in enumerate(reversed(thing.jobs(10**6)), 1)}
         current = {} if thing.current is None else {"current": versions[thing.current]}
         return told | {f"version {name}": 1 for name in versions.values()} | jobs | current
 
@@ -72,8 +72,7 @@ def _learned(records: Records, name: str) -> None:
 
 def _job(records: Records, state: State) -> Change:
     """The job that is under way ends; without one, another begins."""
-    active = records.active_job()
-    if active is not None:
-        return Change({f"job {active.id}": "done"}, lambda: records.change_job(active.id, state="done"))
-    number = 1 + max((job.id for job in records.jobs(10**6)), default=0)
-    return Change({f"job {number}": "queued"}, lambda: records.add_job({}))
+    jobs = list(reversed(records.jobs(10**6)))  # numbers may be left out, places are not
+    if jobs and jobs[-1].state == "queued":
+        return Change({f"job {len(jobs)}": "done"}, lambda: records.change_job(jobs[-1].id, state="done"))
+    return Change({f"job {1 + len(jobs)}": "queued"}, lambda: records.add_job({}))

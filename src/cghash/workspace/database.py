@@ -1,6 +1,6 @@
 """One face for SQLite and PostgreSQL: statements with `?`, rows as dictionaries, transactions.
 
-A change is committed, and on the disk, when its `with database.changing()` ends: SQLite runs in WAL mode with
+A change is committed, and on the disk, when `database.change(work)` returns: SQLite runs in WAL mode with
 `synchronous=FULL`, PostgreSQL with its own defaults.
 """
 
@@ -11,10 +11,9 @@ import sqlite3
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..exceptions import CGHashError, FormatError, InvalidInputError, MissingDependencyError
 from ..reading.text import shortened
@@ -22,6 +21,7 @@ from ..reading.text import shortened
 __all__ = ["Database", "open_database", "readable"]
 
 Row = dict[str, Any]
+T = TypeVar("T")
 
 _PATIENCE = 30.0  # seconds that one writer waits for another
 _POSTGRES = ("postgresql://", "postgres://")
@@ -32,9 +32,8 @@ def open_database(where: str | Path) -> Database:
     """A SQLite file, made where there is none, or a PostgreSQL database by its URL.
 
     >>> database = open_database(":memory:")
-    >>> with database.changing():
-    ...     _ = database.run("CREATE TABLE answers (id INTEGER)"), database.run("INSERT INTO answers VALUES (?)", [3])
-    >>> database.run("SELECT id FROM answers")
+    >>> _ = database.run("CREATE TABLE answers (id INTEGER)")
+    >>> database.change(lambda: database.run("INSERT INTO answers VALUES (?) RETURNING id", [3]))
     [{'id': 3}]
     """
     if str(where).startswith(_POSTGRES):
@@ -52,7 +51,7 @@ class Database(ABC):
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._depth = 0
+        self._changing = False
 
     @abstractmethod
     def close(self) -> None:
@@ -64,32 +63,42 @@ class Database(ABC):
     @abstractmethod
     def _begin(self) -> None: ...
 
+    @abstractmethod
+    def _settle(self) -> None:
+        """End a transaction that Ctrl-C left open; nothing of it is kept."""
+
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """The rows that a statement gives; alone it is a transaction of its own."""
         with self._lock:
+            if not self._changing:
+                self._settle()
             return self._run(statement, values)
 
-    @contextmanager
-    def changing(self) -> Iterator[None]:
-        """All statements inside take hold, or none; one inside another belongs to the outer."""
+    def change(self, work: Callable[[], T]) -> T:
+        """What `work()` gives, once all its statements have taken hold; or an error, and none has.
+
+        A change inside another belongs to the outer. Ctrl-C may come anywhere: no `with` ends a transaction, since
+        Python may raise it before the end of a `with` is reached.
+        """
         with self._lock:
-            if self._depth:
-                yield
-                return
-            self._begin()
-            self._depth = 1
+            if self._changing:
+                return work()
+            self._settle()
             try:
-                yield
+                self._changing = True
+                self._begin()
+                done = work()
                 self._run("COMMIT", ())
+                return done
             except BaseException:
                 self._undo()
                 raise
             finally:
-                self._depth = 0
+                self._changing = False
 
     @abstractmethod
     def alone(self) -> None:
-        """Inside `changing`: wait until no other transaction is alone, and be it until the end."""
+        """Inside `change`: wait until no other transaction is alone, and be it until the end."""
 
     def _undo(self) -> None:
         try:
@@ -164,11 +173,18 @@ class SQLite(Database):
     def _begin(self) -> None:
         self._run("BEGIN IMMEDIATE", ())
 
+    def _settle(self) -> None:
+        if self._connection.in_transaction:
+            self._run("ROLLBACK", ())
+
     def _run(self, statement: str, values: Sequence[Any]) -> list[Row]:
+        cursor = self._connection.cursor()
         try:
-            return [dict(row) for row in self._connection.execute(statement, values).fetchall()]
+            return [dict(row) for row in cursor.execute(statement, values).fetchall()]
         except sqlite3.DatabaseError as error:
             raise self._told(error, f"{self.path} could not be read or changed: {error}") from error
+        finally:
+            cursor.close()  # a statement that has not ended keeps its transaction open
 
     def _told(self, error: sqlite3.Error, otherwise: str) -> CGHashError:
         """What an error means: of the disk, else of the file."""
@@ -213,13 +229,21 @@ class PostgreSQL(Database):
         self.run("SELECT pg_advisory_xact_lock(?)", [_ALONE])
 
     def _begin(self) -> None:
-        self._run("BEGIN", ())
+        self._reconnecting("BEGIN", ())
+
+    def _settle(self) -> None:
+        """Ctrl-C may also leave a connection in the middle of an answer."""
+        if self._connection.info.transaction_status != self._psycopg.pq.TransactionStatus.IDLE:
+            self._connection.close()
 
     def _run(self, statement: str, values: Sequence[Any]) -> list[Row]:
+        return (self._rows if self._changing else self._reconnecting)(statement, values)
+
+    def _reconnecting(self, statement: str, values: Sequence[Any]) -> list[Row]:
         try:
             return self._rows(statement, values)
         except CGHashError:
-            if self._depth or not self._connection.closed:
+            if not self._connection.closed:
                 raise
         self._connect()  # the server was restarted; outside a transaction every statement may be said again
         return self._rows(statement, values)

@@ -140,18 +140,21 @@ class Records:
     def __init__(self, database: Database, workspace: str, n_items: int | None = None) -> None:
         self.database, self.workspace, self.n_items = database, workspace, n_items
         self._damaged: dict[tuple[str, Any], str] = {}  # what and its number: why
+        database.change(self._make_tables)
+
+    def _make_tables(self) -> None:
+        database = self.database
         first, *tables = _TABLES.format(identity=database.identity).split(";\n")
-        with database.changing():
-            database.alone()
-            database.run(first)
-            formats = [row["format"] for row in database.run("SELECT format FROM cghash_format")]
-            newest = max((found for found in formats if isinstance(found, int)), default=FORMAT)
-            if newest > FORMAT:
-                raise FormatError(f"the database must be of format {FORMAT} or older, got {newest}")
-            if not formats:
-                database.run("INSERT INTO cghash_format VALUES (?)", [FORMAT])
-            for statement in tables:
-                database.run(statement)
+        database.alone()
+        database.run(first)
+        formats = [row["format"] for row in database.run("SELECT format FROM cghash_format")]
+        newest = max((found for found in formats if isinstance(found, int)), default=FORMAT)
+        if newest > FORMAT:
+            raise FormatError(f"the database must be of format {FORMAT} or older, got {newest}")
+        if not formats:
+            database.run("INSERT INTO cghash_format VALUES (?)", [FORMAT])
+        for statement in tables:
+            database.run(statement)
 
     def close(self) -> None:
         self.database.close()
@@ -191,12 +194,15 @@ class Records:
                 raise InvalidInputError("an answer must be about three different items")
         names = "workspace, token, anchor, lefthand, righthand, choice, source, model, seconds, created"
         statement = f"INSERT INTO cghash_answers ({names}) VALUES ({_marks(10)}) ON CONFLICT DO NOTHING"
-        with self.database.changing():
-            now = _now()
+        now = _now()
+
+        def store() -> list[Answer]:
             for a in answers:
                 about = [a.anchor, a.left, a.right, a.choice, a.source, a.model, a.seconds, a.created or now]
                 self.database.run(statement, [self.workspace, a.key, *about])
             return [self._by_key(a.key) for a in answers]
+
+        return self.database.change(store)
 
     def answer(self, number: int) -> Answer | None:
         found = self._answers("AND id = ?", [number])
@@ -224,13 +230,12 @@ class Records:
 
     def undo(self, number: int) -> None:
         """Take an answer back: it stays, but nothing is learned from it. Twice is once."""
-        with self.database.changing():
-            if self.answer(number) is None:
-                raise InvalidInputError(f"there is no answer {number}")
-            self.database.run(
-                "UPDATE cghash_answers SET undone = ? WHERE workspace = ? AND id = ? AND undone IS NULL",
-                [_now(), self.workspace, number],
-            )
+        if self.answer(number) is None:
+            raise InvalidInputError(f"there is no answer {number}")
+        self.database.run(
+            "UPDATE cghash_answers SET undone = ? WHERE workspace = ? AND id = ? AND undone IS NULL",
+            [_now(), self.workspace, number],
+        )
 
     def triplets(self, sources: Iterable[str] = LEARNED_FROM) -> list[tuple[int, int, int]]:
         """(anchor, near, far) of every answer of some sources that tells something."""
@@ -251,7 +256,8 @@ class Records:
 
     def begin_version(self, version: Version) -> Version:
         """Take the next number for a model whose files are still to be written."""
-        with self.database.changing():
+
+        def number() -> Version:
             self.database.alone()
             found = self.database.run(
                 "SELECT COALESCE(MAX(CAST(version AS BIGINT)), 0) AS last FROM cghash_models WHERE workspace = ?",
@@ -264,17 +270,22 @@ class Records:
                 f"INSERT INTO cghash_models (workspace, ready, {names}) VALUES ({_marks(2 + len(values))})",
                 [self.workspace, 0, *(value for _, value in values)],
             )
-        return numbered
+            return numbered
+
+        return self.database.change(number)
 
     def finish_version(self, version: Version, *, use: bool = False) -> None:
         """The files are there: from now on the version is seen, and used if so wanted."""
-        with self.database.changing():
+
+        def finish() -> None:
             self.database.run(
                 "UPDATE cghash_models SET ready = 1, bits = ?, report = ? WHERE workspace = ? AND version = ?",
                 [version.bits, json.dumps(version.report), self.workspace, version.version],
             )
             if use:
                 self.use(version.version)
+
+        self.database.change(finish)
 
     def versions(self) -> list[Version]:
         """All versions that can be used, oldest first."""
@@ -300,13 +311,11 @@ class Records:
 
     def use(self, number: int) -> None:
         """Search and ask by this version from now on."""
-        with self.database.changing():
-            self.version(number)
-            self.database.run(
-                "INSERT INTO cghash_current VALUES (?, ?) "
-                "ON CONFLICT (workspace) DO UPDATE SET version = excluded.version",
-                [self.workspace, number],
-            )
+        self.version(number)
+        self.database.run(
+            "INSERT INTO cghash_current VALUES (?, ?) ON CONFLICT (workspace) DO UPDATE SET version = excluded.version",
+            [self.workspace, number],
+        )
 
     def _versions(self, which: str, values: list[Any]) -> list[Version]:
         statement = f"SELECT * FROM cghash_models WHERE workspace = ? AND ready = 1 {which}"
@@ -327,7 +336,8 @@ class Records:
 
     def add_job(self, parameters: dict[str, Any]) -> Job | None:
         """A queued job, or None while another one is under way."""
-        with self.database.changing():
+
+        def queue() -> Job | None:
             self.database.alone()
             if self.active_job() is not None:
                 return None
@@ -335,6 +345,8 @@ class Records:
             names = "workspace, state, parameters, progress, message, version, created, changed"
             found = self.database.run(f"INSERT INTO cghash_jobs ({names}) VALUES ({_marks(8)}) RETURNING *", values)
             return _job(found[0])
+
+        return self.database.change(queue)
 
     def job(self, number: int) -> Job:
         found = self._jobs("AND id = ?", [number])
