@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -25,7 +26,7 @@ from cghash.exceptions import (
     MissingDependencyError,
     ServerError,
 )
-from cghash.stores import Origin, postgres_copy, postgres_tables
+from cghash.stores import Origin, postgres, postgres_copy, postgres_tables
 from cghash.stores.postgres import PostgresStore
 from cghash.stores.postgres_layout import layout_of
 
@@ -507,6 +508,35 @@ def test_interrupt_in_the_middle_of_a_load_leaves_the_old_table(url, store, orig
     with pytest.raises(KeyboardInterrupt):
         store.upsert(origin, codes[:3], [1000, 1001, 1002])
     assert len(store) == 400
+
+
+@pytest.mark.parametrize("first", range(3))
+def test_after_ctrl_c_anywhere_the_same_store_goes_on(url, store, origin, codes, interrupted, first):
+    def held():
+        return [row[0] for row in in_sql(url, "SELECT code FROM codes WHERE id < 3 ORDER BY id")]
+
+    texts = [as_bits(code, origin.n_bits) for code in codes]
+    for at in itertools.count(1 + first, 30):
+        assert store.upsert(origin, codes[:3], [0, 1, 2]) in (0, 2)
+        assert held() == texts[:3]
+        hit = interrupted(lambda: store.upsert(origin, codes[3:5], [0, 1]), at)
+        assert held() in [texts[:3], [*texts[3:5], texts[2]]]
+        if not hit:
+            break
+
+
+def test_ctrl_c_while_a_change_is_taken_back_leaves_nothing_of_it(url, store, origin, codes, monkeypatch):
+    def again(*nothing):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.session, "_undo", again)
+        patch.setattr(postgres, "merge_rows", lambda cursor, *rest: again(cursor.execute("DELETE FROM codes")))
+        with pytest.raises(KeyboardInterrupt):
+            store.upsert(origin, codes[:1], [1])
+    store.upsert(origin, codes[:1], [1])
+    with PostgresStore.open(url) as others:
+        assert len(others) == len(store) > 1
 
 
 def test_search_goes_on_over_a_new_connection_when_the_old_one_was_ended(url, store, codes):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -159,6 +161,23 @@ def test_load_that_fails_in_its_middle_leaves_the_old_codes(database, origin, co
     monkeypatch.setattr(Origin, "header", lambda self: 1 / 0)  # the last step before the commit
     with pytest.raises(ZeroDivisionError):
         DuckDBStore.write(database, Origin(np.ones(75)), codes[:3])
+    with DuckDBStore.open(database, origin) as store:
+        assert len(store) == 100
+
+
+def test_ctrl_c_inside_duckdb_is_ctrl_c_and_leaves_the_old_codes(database, origin, codes, monkeypatch):
+    DuckDBStore.write(database, origin, codes).close()
+
+    def much_work(connection, *rest):  # long enough to be interrupted, which DuckDB does itself
+        threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,)).start()
+        connection.execute(
+            "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b WHERE a.range * b.range = 7"
+        )
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cghash.stores.duckdb._types", much_work)
+        with pytest.raises(KeyboardInterrupt):
+            DuckDBStore.write(database, origin, codes[:3])
     with DuckDBStore.open(database, origin) as store:
         assert len(store) == 100
 

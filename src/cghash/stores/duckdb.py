@@ -205,3 +205,7 @@ def _errors(where: Any) -> Iterator[None]:
         if os.strerror(errno.ENOSPC) in str(error):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(where)) from error
         raise FormatError(f"{where} is not a DuckDB file that can be read, or it is damaged: {error}") from error
+    except RuntimeError as error:
+        if "interrupted" in str(error):  # so DuckDB tells of Ctrl-C
+            raise KeyboardInterrupt from error
+        raise

@@ -70,8 +70,10 @@ class Session:
             raise InvalidInputError(f"{self.where} was closed")
         if self._connection is not None:
             try:
-                self._connection.execute(begin)
-                return
+                if self._connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+                    self._connection.execute(begin)
+                    return
+                self._connection.close()  # Ctrl-C left a transaction in it
             except psycopg.OperationalError:
                 if not self._connection.closed:
                     raise
