@@ -103,10 +103,10 @@ def main() -> int:
         writer = WRITERS[name]()
         with tempfile.TemporaryDirectory(prefix="cghash-faults-", ignore_cleanup_errors=True) as folder:
             rows += _cells(writer, Path(folder).resolve(), disk, asked)
-    if not asked.dry:
-        from common import write
+        if not asked.dry:
+            from common import write
 
-        write("faults", "python benchmarks/reliability/faults.py", merged(rows))
+            write("faults", "python benchmarks/reliability/faults.py", merged(rows))
     bad = sum(row[kind] for row in rows for kind in KINDS)
     return 1 if bad or any(row["moments"] < asked.moments for row in rows) else 0
 

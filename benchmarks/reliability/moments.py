@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import shutil
 import signal
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ import numpy as np
 from child import run
 from disk import ONCE, SHORT, Disk
 from ledger import Ledger
+from processes import Process, wait_until
 from writers.base import Writer
 
 SECOND = 0.002  # seconds within which a second interrupt follows
@@ -41,55 +40,6 @@ class Outcome:
     raised: bool = False  # a change gave an error
     problems: list[tuple[str, str]] = field(default_factory=list)
     where: str = ""
-
-
-class Process:
-    """A forked child and the lines that it says."""
-
-    def __init__(self, work: Callable[[int], None]) -> None:
-        ours, theirs = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            os.close(ours)
-            os.setsid()
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what it says of errors is no news
-            try:
-                work(theirs)
-            finally:
-                os._exit(0)
-        os.close(theirs)
-        self.lines: list[dict[str, Any]] = []
-        self._pipe, self._rest = ours, b""
-        self.ended = False
-
-    def read_until(self, last: float, word: str | None = None) -> bool:
-        """Read lines until one has a word, the child ends, or a time; whether the word came."""
-        while not self.ended and (left := last - time.monotonic()) > 0:
-            if not select.select([self._pipe], [], [], left)[0]:
-                return False
-            piece = os.read(self._pipe, 1 << 16)
-            self.ended = not piece
-            *whole, self._rest = (self._rest + piece).split(b"\n")
-            new = [json.loads(line) for line in whole]
-            self.lines += new
-            if word is not None and any(word in line for line in new):
-                return True
-        return False
-
-    def said(self, word: str) -> Any:
-        """What the first line with a word says, None where none came."""
-        return next((line[word] for line in self.lines if word in line), None)
-
-    def finish(self) -> None:
-        """End the child and what it started."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-        while not self.ended:  # what was said before the end
-            self.read_until(time.monotonic() + 1.0)
-            if not select.select([self._pipe], [], [], 0)[0]:
-                break
-        os.close(self._pipe)
 
 
 class Place:
@@ -172,10 +122,10 @@ class Place:
     def _signalled(self, process: Process, fault: str, after: float, rng: np.random.Generator) -> None:
         """Send the signal when the phase has lasted so long, and perhaps a second one."""
         process.read_until(time.monotonic() + self.writer.patience, "begin")
-        _wait_until((process.said("begin") or 0) + after)
+        wait_until((process.said("begin") or 0) + after)
         os.kill(process.pid, signal.SIGKILL if fault == "kill" else signal.SIGINT)
         if fault == "interrupt" and rng.random() < 0.5:
-            _wait_until(time.monotonic() + rng.random() * SECOND)
+            wait_until(time.monotonic() + rng.random() * SECOND)
             os.kill(process.pid, signal.SIGINT)
 
     def _ended(self, process: Process) -> bool:
@@ -204,8 +154,3 @@ class Place:
         except RuntimeError as error:
             return [("unreadable", str(error))]
         return [(kind, words) for kind, words in found]
-
-
-def _wait_until(moment: float) -> None:
-    while (left := moment - time.monotonic()) > 0:
-        time.sleep(max(0.0, left - 0.0005) if left > 0.001 else 0)
