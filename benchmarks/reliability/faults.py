@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from disk import FAULTS, Disk, started_with_disk
 
 KINDS = ("lost", "unreadable", "wrong", "unheard", "stuck", "left")
-NAMES = ("kill", "interrupt", *FAULTS)
+HITS = ("kill", "interrupt", *FAULTS)
 _TRIES = 20  # moments in vain for each that counts
 
 
@@ -87,11 +87,12 @@ def merged(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    from writers import WRITERS
+    from writers import NAMES, WRITERS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--writer", action="append", choices=list(WRITERS), help="again for several; default: all")
-    parser.add_argument("--fault", action="append", choices=NAMES, help="again for several; default: all")
+    parser.add_argument("--except", action="append", default=[], choices=list(WRITERS), dest="others")
+    parser.add_argument("--fault", action="append", choices=HITS, help="again for several; default: all")
     parser.add_argument("--moments", type=int, default=200, help="for each writer and fault")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dry", action="store_true", help="do not write benchmarks/results/faults.json")
@@ -99,7 +100,7 @@ def main() -> int:
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     disk, rows = Disk(), []
-    for name in asked.writer or WRITERS:
+    for name in asked.writer or [name for name in NAMES if name not in asked.others]:
         writer = WRITERS[name]()
         with tempfile.TemporaryDirectory(prefix="cghash-faults-", ignore_cleanup_errors=True) as folder:
             rows += _cells(writer, Path(folder).resolve(), disk, asked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .base import Writer
+from .careless import Careless
 from .files import DuckDBTables, EncodedCodes, FaissFiles, Models, OnnxGraphs, ParquetFiles, PeerModels
 from .fits import Checkpoints
 from .indexes import Appended, Compacted, Saved
@@ -18,4 +19,5 @@ ALL: tuple[type[Writer], ...] = (
     FaissFiles, ParquetFiles, DuckDBTables, OnnxGraphs,
     NewWorkspaces, WorkspaceRecords, LearnedVersions, LabResults, PostgresRecords, PostgresTables,
 )  # fmt: skip
-WRITERS: dict[str, Callable[[], Writer]] = {writer.name: writer for writer in ALL}
+WRITERS: dict[str, Callable[[], Writer]] = {writer.name: writer for writer in (*ALL, Careless)}
+NAMES = [writer.name for writer in ALL]

