@@ -3,9 +3,11 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -15,6 +17,24 @@ namespace nb = nanobind;
 template <class T, int dimensions = 1>
 using In = nb::ndarray<const T, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu>;
 template <class T> using Out = nb::ndarray<nb::numpy, T>;
+
+// Python's lock is let go while this lives. Where the interpreter has ended meanwhile, a daemon thread stops for good:
+// Python ends such threads by unwinding them, which no destructor and no function of nanobind lets pass.
+class Unlocked {
+   public:
+    Unlocked() : state_(PyEval_SaveThread()) {}
+    ~Unlocked() {
+        try {
+            PyEval_RestoreThread(state_);
+        } catch (...) {
+            for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+        }
+    }
+    Unlocked(const Unlocked&) = delete;
+
+   private:
+    PyThreadState* state_;
+};
 
 // What In is, through the buffer protocol: quicker, but nothing is converted. For what takes microseconds.
 template <class T, int dimensions = 1> class Lent {

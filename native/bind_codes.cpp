@@ -43,7 +43,7 @@ CodeIndex::Request request_of(const CodeIndex& self, const Queries* queries, con
 
 // What work gives, done without the GIL.
 template <class Work> auto without_gil(Work work) {
-    nb::gil_scoped_release released;
+    const Unlocked unlocked;
     return work();
 }
 
@@ -173,7 +173,7 @@ void bind_codes(nb::module_& m) {
             "append",
             [](CodeIndex& self, Matrix codes) {
                 check_width(self, codes);
-                nb::gil_scoped_release unlocked;
+                const Unlocked unlocked;
                 self.append(view(codes));
             },
             nb::arg("codes"))
@@ -222,7 +222,7 @@ void bind_codes(nb::module_& m) {
             [](const CodeIndex& self, Queries queries, std::int64_t radius, Numbers weights, std::optional<Numbers> ids,
                std::optional<Bits> allowed, std::int64_t n_allowed, int n_threads, double unit) {
                 const auto request = request_of(self, &queries, weights, ids, allowed, n_allowed, n_threads);
-                nb::gil_scoped_release unlocked;
+                const Unlocked unlocked;
                 return joined(self.within(request, radius), unit);
             },
             nb::arg("queries"), nb::arg("radius"), nb::arg("weights"), nb::arg("ids").none(),
@@ -242,7 +242,7 @@ void bind_codes(nb::module_& m) {
             [](const CodeIndex& self, Queries queries, Numbers positions, std::int64_t radius, Numbers weights,
                std::optional<Numbers> ids, int n_threads, double unit) {
                 const auto request = request_of(self, &queries, weights, ids, std::nullopt, 0, n_threads);
-                nb::gil_scoped_release unlocked;
+                const Unlocked unlocked;
                 return joined(self.among(request, view(positions), Reservoir::unlimited, radius), unit);
             },
             nb::arg("queries"), nb::arg("positions"), nb::arg("radius"), nb::arg("weights"), nb::arg("ids").none(),
@@ -252,7 +252,7 @@ void bind_codes(nb::module_& m) {
             [](CodeIndex& self, Numbers weights, std::optional<Numbers> ids, std::optional<Bits> allowed,
                double most_bytes, bool always, int n_threads, const std::vector<int>& key_bits) {
                 const auto request = request_of(self, nullptr, weights, ids, allowed, 0, n_threads);
-                nb::gil_scoped_release unlocked;
+                const Unlocked unlocked;
                 return self.prepare(request, {most_bytes, key_bits}, always);
             },
             nb::arg("weights"), nb::arg("ids").none(), nb::arg("allowed").none(), nb::arg("most_bytes"),
@@ -264,7 +264,7 @@ void bind_codes(nb::module_& m) {
             "verify",
             [](const CodeIndex& self, std::optional<Numbers> ids, std::optional<Bits> allowed) {
                 const auto request = request_of(self, nullptr, {}, ids, allowed, 0, 1);
-                nb::gil_scoped_release unlocked;
+                const Unlocked unlocked;
                 self.verify(request.ids, request.allowed);
             },
             nb::arg("ids").none(), nb::arg("allowed").none())

@@ -1,5 +1,7 @@
 // SharedLock: runs a function while it is held. No signal of Python's comes between taking it and the function, nor
 // between the function's end and giving it back, as these are not Python.
+#include <stdexcept>
+
 #include "arrays.hpp"
 #include "shared_lock.hpp"
 
@@ -13,19 +15,20 @@ class Held {
    public:
     Held(SharedLock& lock, SharedLock::As as) : lock_(lock), as_(as) {
         if (lock_.try_take(as_)) return;
+        if (lock_.is_mine()) throw std::runtime_error("a change was asked for in the middle of another call of this thread");
         const auto place = lock_.queue_up();
         while (!waited(place)) {
             if (!PyErr_CheckSignals()) continue;
-            lock_.leave_queue(place);
+            lock_.give_up();
             throw nb::python_error();
         }
     }
-    ~Held() { lock_.give_back(as_); }
+    ~Held() { lock_.give_back(); }
     Held(const Held&) = delete;
 
    private:
     bool waited(std::uint64_t place) {
-        nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return lock_.wait(place, as_, between_signals);
     }
 
@@ -47,5 +50,6 @@ void bind_lock(nb::module_& m) {
         .def(nb::init<>())
         .def("read", run<SharedLock::As::reader>)
         .def("write", run<SharedLock::As::writer>)
+        .def("is_mine", &SharedLock::is_mine)
         .def("reset", &SharedLock::reset);
 }

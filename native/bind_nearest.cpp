@@ -38,7 +38,7 @@ void bind_nearest(nb::module_& m) {
             [](NearestLists& self, In<float, 2> dots, std::int64_t row, std::int64_t column,
                std::optional<In<std::uint8_t, 2>> relevant) {
                 const auto marks = marks_of(dots, relevant);
-                nb::gil_scoped_release unlocked;
+                const Unlocked unlocked;
                 self.update(view(dots), static_cast<std::int64_t>(dots.shape(0)),
                             static_cast<std::int64_t>(dots.shape(1)), row, column, marks);
             },
@@ -52,7 +52,7 @@ void bind_nearest(nb::module_& m) {
                 const NearestBounds bounds{view(items), view(low), view(extra), view(rest), view(more),
                                            static_cast<std::int64_t>(items.shape(1)),
                                            static_cast<std::int64_t>(more.shape(1))};
-                nb::gil_scoped_release unlocked;
+                const Unlocked unlocked;
                 return self.update_leading(view(dots), static_cast<std::int64_t>(dots.shape(0)),
                                            static_cast<std::int64_t>(dots.shape(1)), row, column, marks, bounds);
             },

@@ -28,7 +28,7 @@ Out<double> project(In<T, 2> X, In<double, 2> coef, int n_threads) {
                l = static_cast<std::int64_t>(coef.shape(0));
     std::vector<double> values(X.shape(0) * coef.shape(0));
     {
-        nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         const auto& kernel = kernels();
         parallel_chunks((n + project_chunk - 1) / project_chunk, n_threads, [&](std::int64_t c) {
             const std::int64_t first = c * project_chunk, rows = std::min(project_chunk, n - first);
@@ -76,7 +76,7 @@ Out<float> dot(In<T, 2> Z, In<float, 2> V, int n_threads) {
     const auto m = static_cast<std::int64_t>(V.shape(0));
     std::vector<float> out(V.shape(0) * Z.shape(0));
     {
-        nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         const auto& kernel = kernels();
         parallel_chunks((n + pass_chunk - 1) / pass_chunk, n_threads, [&](std::int64_t c) {
             in_blocks(c, n, d * static_cast<std::int64_t>(sizeof(T)), [&](std::int64_t first, std::int64_t rows) {
@@ -97,7 +97,7 @@ Out<double> tdot(In<T, 2> Z, In<float, 2> R, int n_threads) {
     const std::int64_t n_chunks = (n + pass_chunk - 1) / pass_chunk;
     std::vector<double> out(m * d, 0.0), parts(n_chunks * m * d, 0.0);
     {
-        nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         const auto& kernel = kernels();
         parallel_chunks(n_chunks, n_threads, [&](std::int64_t c) {
             in_blocks(c, n, d * static_cast<std::int64_t>(sizeof(T)), [&](std::int64_t first, std::int64_t rows) {
@@ -128,7 +128,7 @@ void bind_pricing(nb::module_& m) {
              })
         .def("set_weights",
              [](SignedGraph& self, In<double> weights, int n_threads) {
-                 nb::gil_scoped_release unlocked;
+                 const Unlocked unlocked;
                  self.set_weights(view(weights), n_threads);
              })
         .def_prop_ro("items", [](const SignedGraph& self) { return give(self.items()); }, nb::rv_policy::automatic)
@@ -136,7 +136,7 @@ void bind_pricing(nb::module_& m) {
              [](const SignedGraph& self, In<float> t, int n_threads) {
                  std::vector<float> out(self.items().size());
                  {
-                     nb::gil_scoped_release unlocked;
+                     const Unlocked unlocked;
                      self.laplacian(view(t), out, n_threads);
                  }
                  return give(std::move(out));
@@ -145,13 +145,13 @@ void bind_pricing(nb::module_& m) {
              [](const SignedGraph& self, int n_threads) {
                  std::vector<float> out(self.items().size());
                  {
-                     nb::gil_scoped_release unlocked;
+                     const Unlocked unlocked;
                      self.near_weight(out, n_threads);
                  }
                  return give(std::move(out));
              })
         .def("gain", [](const SignedGraph& self, In<std::uint8_t> bits, int n_threads) {
-            nb::gil_scoped_release unlocked;
+            const Unlocked unlocked;
             return self.gain(view(bits), n_threads);
         });
 }

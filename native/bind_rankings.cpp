@@ -26,7 +26,7 @@ nb::tuple keys(In<std::uint64_t, 2> keys, In<std::int32_t> kinds, In<std::uint8_
         throw std::invalid_argument("keys must have a row for each query and a column for each item");
     Ranked ranked;
     {
-        nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         ranked = rank_keys(task_of(kinds, relevant, cuts, n_head), view(keys), n_threads);
     }
     return given(std::move(ranked), cuts.size());
@@ -40,7 +40,7 @@ nb::tuple codes(In<std::uint8_t, 2> queries, In<std::uint8_t, 2> items, In<std::
         throw std::invalid_argument("codes must have a row for each query and item, of a byte for 8 weights");
     Ranked ranked;
     {
-        nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         ranked = rank_codes(task_of(kinds, relevant, cuts, n_head), view(queries), view(items), view(weights), n_threads);
     }
     return given(std::move(ranked), cuts.size());

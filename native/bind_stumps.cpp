@@ -19,7 +19,7 @@ nb::tuple sweep(const StumpRanks& self, In<std::int32_t> a, In<std::int32_t> b, 
                 In<std::int64_t> taken_feature, In<std::int64_t> taken_rank, int n_threads) {
     StumpSweep found;
     {
-        nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         found = self.sweep({view(a), view(b), view(s), view(taken_feature), view(taken_rank)}, n_threads);
     }
     return nb::make_tuple(give(std::move(found.gain)), give(std::move(found.rank)), give(std::move(found.positive)));
@@ -28,7 +28,7 @@ nb::tuple sweep(const StumpRanks& self, In<std::int32_t> a, In<std::int32_t> b, 
 Out<double> gains(const StumpRanks& self, In<std::int32_t> a, In<std::int32_t> b, In<double> s, int n_threads) {
     std::vector<double> found;
     {
-        nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         found = self.gains({view(a), view(b), view(s), {}, {}}, n_threads);
     }
     return give(std::move(found));

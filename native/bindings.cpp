@@ -46,7 +46,7 @@ void bind_pair_table(nb::module_& m) {
                  std::vector<double> gradient(self.n_columns());
                  double value;
                  {
-                     nb::gil_scoped_release unlocked;
+                     const Unlocked unlocked;
                      value = self.evaluate(loss_of(loss), view(w), gradient, n_threads);
                  }
                  return std::pair(value, give(std::move(gradient)));
@@ -55,7 +55,7 @@ void bind_pair_table(nb::module_& m) {
              [](const PairTable& self, In<double> w, int n_threads) {
                  std::vector<double> D(self.n_slots());
                  {
-                     nb::gil_scoped_release unlocked;
+                     const Unlocked unlocked;
                      self.distances(view(w), D, n_threads);
                  }
                  return give(std::move(D));
@@ -64,7 +64,7 @@ void bind_pair_table(nb::module_& m) {
              [](const PairTable& self, In<double> q, int n_threads) {
                  std::vector<double> gradient(self.n_columns());
                  {
-                     nb::gil_scoped_release unlocked;
+                     const Unlocked unlocked;
                      self.adjoint(view(q), gradient, n_threads);
                  }
                  return give(std::move(gradient));
@@ -74,13 +74,13 @@ void bind_pair_table(nb::module_& m) {
                  std::vector<double> q(self.n_slots());
                  double value;
                  {
-                     nb::gil_scoped_release unlocked;
+                     const Unlocked unlocked;
                      value = self.loss(loss_of(loss), view(D), q, n_threads);
                  }
                  return std::pair(value, give(std::move(q)));
              })
         .def("counts", [](const PairTable& self, In<double> D, double low, double high, int n_threads) {
-            nb::gil_scoped_release unlocked;
+            const Unlocked unlocked;
             return self.counts(view(D), low, high, n_threads);
         });
 }
@@ -89,6 +89,7 @@ void bind_pair_table(nb::module_& m) {
 
 
 NB_MODULE(_native, m) {
+    nb::set_leak_warnings(false);  // a daemon thread that the interpreter's end stops keeps what it holds
     m.def("instruction_set", [] { return std::string(kernels().name); });
     m.def("instruction_sets", [] {
         std::vector<std::string> names;

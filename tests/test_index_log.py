@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -17,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import cghash.index.log
 from cghash import WeightedHammingIndex
 from cghash.codes import pack
 from cghash.exceptions import CGHashError, FormatError, InUseError, InvalidInputError
@@ -230,7 +233,7 @@ def test_a_file_that_another_program_replaced_takes_no_changes(path, tmp_path):
     with WeightedHammingIndex.load(path, writable=True) as index:
         WeightedHammingIndex(20).save(tmp_path / "other")
         os.replace(tmp_path / "other", path)
-        with pytest.raises(InUseError, match="was replaced by another program"):
+        with pytest.raises(InUseError, match="was replaced, moved or removed by another program"):
             index.add(random_codes(np.random.default_rng(0), 2))
 
 
@@ -585,3 +588,108 @@ def test_a_writer_removes_what_a_killed_save_left(path):
     assert left.exists()
     WeightedHammingIndex.load(path, writable=True).close()
     assert not left.exists()
+
+
+# What would be lost without a word
+
+
+def test_a_log_of_a_file_that_was_moved_is_not_overwritten(path):
+    with WeightedHammingIndex.load(path, writable=True) as index:
+        index.add(random_codes(np.random.default_rng(0), 2))
+    after, moved = held(index), path.with_name("moved")
+    path.rename(moved)
+    other = WeightedHammingIndex(20)
+    other.add(random_codes(np.random.default_rng(0), 2))
+    with pytest.raises(InUseError, match="holds changes to another index file"):
+        other.save(path)
+    log_of(path).rename(log_of(moved))
+    assert loaded(moved) == after
+    other.save(path)
+
+
+def test_a_reader_does_not_save_over_a_log_that_is_damaged(path):
+    reader = WeightedHammingIndex.load(path, writable="memory")
+    with WeightedHammingIndex.load(path, writable=True) as writer:
+        for _ in range(3):
+            writer.add(random_codes(np.random.default_rng(0), 1))
+    content = bytearray(log_of(path).read_bytes())
+    content[-9] ^= 1
+    log_of(path).write_bytes(content)
+    with pytest.raises(FormatError, match="a record does not match its checksum"):
+        reader.save(path)
+    assert log_of(path).read_bytes() == content
+
+
+def test_a_file_that_is_moved_while_it_is_open_for_writing_takes_no_changes(path):
+    with WeightedHammingIndex.load(path, writable=True) as index:
+        index.add(random_codes(np.random.default_rng(0), 2))
+        path.rename(path.with_name("moved"))
+        for change in (lambda: index.add(random_codes(np.random.default_rng(0), 1)), index.compact):
+            with pytest.raises(InUseError, match="was replaced, moved or removed by another program"):
+                change()
+        path.with_name("moved").rename(path)
+        index.add(random_codes(np.random.default_rng(0), 1))
+    assert loaded(path) == held(index)
+
+
+@pytest.mark.parametrize("name", ["i", "link"])
+def test_compact_writes_the_file_that_was_loaded(path, tmp_path, monkeypatch, name):
+    """Whatever the working directory, or a link, is by then."""
+    (tmp_path / "aside").mkdir()
+    aside = shutil.copy(path, tmp_path / "aside" / path.name)
+    before = loaded(aside)
+    (tmp_path / "link").symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    with WeightedHammingIndex.load(name, writable=True) as index:
+        index.add(random_codes(np.random.default_rng(0), 2))
+        monkeypatch.chdir(tmp_path / "aside")
+        (tmp_path / "link").unlink()
+        (tmp_path / "link").symlink_to(aside)
+        index.compact()
+    assert loaded(path) == held(index)
+    assert loaded(aside) == before
+
+
+def test_changes_that_were_not_looked_at_are_not_saved_over(path):
+    with WeightedHammingIndex.load(path, writable=True) as index:
+        index.add(random_codes(np.random.default_rng(0), 2))
+    with pytest.raises(InUseError, match=r"was loaded without its log, .* whose changes would be lost"):
+        WeightedHammingIndex.load(path, ignore_log=True).save(path)
+    assert loaded(path) == held(index)
+
+
+def test_a_load_for_writing_that_is_refused_leaves_no_log(path):
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(FormatError):
+        WeightedHammingIndex.load(path, writable=True)
+    assert not log_of(path).exists()
+
+
+def test_a_reader_does_not_mistake_a_first_change_for_a_lost_log(path, monkeypatch):
+    check, writers = cghash.index.log._check_log_is_there, []
+
+    def change_meanwhile(*arguments):
+        monkeypatch.setattr("cghash.index.log._check_log_is_there", check)
+        writers.append(WeightedHammingIndex.load(path, writable=True))
+        writers[0].add(random_codes(np.random.default_rng(0), 1))
+        check(*arguments)
+
+    log_of(path).unlink(missing_ok=True)
+    monkeypatch.setattr("cghash.index.log._check_log_is_there", change_meanwhile)
+    assert loaded(path)
+    writers[0].close()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EFBIG])
+def test_a_disk_that_fails_is_named_by_the_file(path, number, monkeypatch):
+    def fail(handle):
+        raise OSError(number, os.strerror(number))
+
+    codes = random_codes(np.random.default_rng(0), 2)
+    for name, change in {"i.log": lambda: index.add(codes), "i": lambda: index.save(path)}.items():
+        with WeightedHammingIndex.load(path, writable=True) as index, monkeypatch.context() as patch:
+            index.add(codes)
+            patch.setattr(os, "fsync", fail)
+            with pytest.raises(OSError, match=re.escape(os.strerror(number))) as caught:
+                change()
+            assert Path(caught.value.filename) == path.with_name(name)

@@ -170,7 +170,7 @@ def test_no_interrupt_leaves_it_held(lock, side):
             n_interrupts += 1
     stop.set()
     thread.join()
-    assert n_interrupts > 100
+    assert n_interrupts > 20
     assert is_free(lock)
 
 
@@ -196,3 +196,27 @@ def test_a_forked_process_lets_go_of_what_other_threads_held(lock, side):
         may_leave.set()
         holder.result(timeout=10)
     assert is_free(lock)
+
+
+@pytest.mark.parametrize("side", ["read", "write"])
+def test_a_thread_that_is_inside_may_read_and_is_refused_to_write(lock, side):
+    def inside():
+        assert lock.is_mine()
+        with pytest.raises(RuntimeError, match="in the middle of another call of this thread"):
+            lock.write(int)
+        return lock.read(divmod, 17, 5)
+
+    assert getattr(lock, side)(inside) == (3, 2)
+    assert not lock.is_mine()
+    assert is_free(lock)
+
+
+def test_a_thread_that_is_inside_may_read_while_a_writer_waits(lock):
+    with ThreadPoolExecutor(1) as pool:
+
+        def inside():
+            writer = pool.submit(lock.write, int)
+            time.sleep(0.1)
+            return lock.read(lambda: writer)
+
+        assert lock.read(inside).result(timeout=10) == 0

@@ -78,7 +78,7 @@ def naming(place: Path) -> Iterator[None]:
         if isinstance(error.filename, str):
             beside = re.escape(os.fspath(place.parent / f".{place.name}"))
             error.filename = re.sub(beside + _ENDING, lambda _: os.fspath(place), error.filename, count=1)
-        elif is_of_the_disk(error):
+        elif is_of_the_disk(error) or error.errno == errno.EIO:
             error.filename = os.fspath(place)
         raise
 

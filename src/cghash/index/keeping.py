@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from .._interrupts import held_off
 from ..exceptions import InDoubtError, InvalidInputError
 from .log import Change, Log
 
@@ -22,7 +21,7 @@ class Seen:
 
     path: str  # without links
     uuid: str
-    log_end: int
+    log_end: int | None  # None where the log was not looked at
 
 
 class Keeping:
@@ -52,18 +51,17 @@ class Keeping:
 
     def make(self, work: Callable[[], None], *change: Any) -> None:
         """Log a change, whose fields these are, and make it. After an error neither is done; `work` undoes its own."""
-        with held_off():
-            self.check()
-            self._doubt = "a change was interrupted half-way"
-            try:
-                if self.log is None:
-                    work()
-                else:
-                    self.log.keep(Change(*change), work)
-            except Exception:
-                self._doubt = ""
-                raise
+        self.check()
+        self._doubt = "a change was interrupted half-way"
+        try:
+            if self.log is None:
+                work()
+            else:
+                self.log.keep(Change(*change), work)
+        except Exception:
             self._doubt = ""
+            raise
+        self._doubt = ""
 
     def close(self) -> None:
         """Let others write."""
@@ -76,8 +74,6 @@ class Keeping:
         """In a process that was just forked; another thread may have been at work before."""
         if was_written:
             self._doubt = "another thread was changing it when this process was forked"
-        if self.log is not None:
-            self.log.forked()
 
 
 _OPEN: WeakSet[WeightedHammingIndex] = WeakSet()  # what a forked process must not take over as it is

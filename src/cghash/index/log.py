@@ -10,6 +10,7 @@ Each knows the other: the log names the uuid of its index file, whose flag says 
 from __future__ import annotations
 
 import os
+import pathlib
 import struct
 import uuid
 import zlib
@@ -17,16 +18,18 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._unfinished import naming
 from ..exceptions import CGHashError, FormatError, InDoubtError, InUseError, InvalidInputError
 from ..storage import flush_folder
+from .files import About, about_of
 from .sections import FLAG, Path, SectionFile, crc_of
 
 if TYPE_CHECKING:
-    from .files import About
     from .weighted_hamming import WeightedHammingIndex
 
 MAGIC, VERSION = b"\x89CGHLG\r\n", 1
@@ -109,13 +112,14 @@ def can_lock() -> bool:
 
 def replay(file: SectionFile, about: About, index: WeightedHammingIndex) -> tuple[int, int]:
     """Make the changes that the log beside an index file holds; how many there are, and where the last ends."""
+    flag = file.flag  # before the log is looked at: a writer may begin it now, and set the flag then
     try:
         log = open(log_path(file.path), "rb")  # noqa: SIM115
     except FileNotFoundError:
-        _check_log_is_there(file, None, about)
+        _check_log_is_there(file, flag, None, about)
         return 0, 0
     with log:
-        return _replayed(log, file, about, index)
+        return _replayed(log, file, about, index, flag)
 
 
 class Log:
@@ -125,13 +129,18 @@ class Log:
     whatever happens, no change is taken, as it might be written to a log that nobody reads.
     """
 
-    def __init__(self, path: Path, *, keep: bool = True) -> None:
-        """Lock it; where there is none, make one, and keep that or delete it at the end."""
+    _file: Any = None  # until it is opened
+
+    def __init__(self, path: Path) -> None:
+        """Lock it; where there is none, make one."""
         self.path = log_path(path)
+        self._place = os.path.realpath(path)
+        self._identity: tuple[int, int] | None = None  # of the index file, once it is known to be the log's
         self._end = 0
         self._doubt = ""  # why no change is taken
         self._has_flag = True  # of the index file: set already, or there is none to set
-        self._keep = keep
+        self._is_new = False
+        _LOGS.add(self)
         self._lock(path)
         try:
             self.base = _base(self._file)
@@ -145,14 +154,11 @@ class Log:
         import fcntl
 
         while True:
-            handle, is_new = _opened(self.path)
+            handle, self._is_new = _opened(self.path)
             self._file = os.fdopen(handle, "r+b", buffering=0)  # no buffer, whose lock a fork may find taken
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if self._is_at_its_path():
-                    self._keep = self._keep or not is_new
-                    if is_new and self._keep:
-                        flush_folder(os.path.dirname(self.path))
                     return
             except BaseException as error:
                 self._file.close()
@@ -168,13 +174,16 @@ class Log:
 
     def replay(self, file: SectionFile, about: About, index: WeightedHammingIndex) -> tuple[int, int]:
         """As the function, and cut off a torn record; from here on changes can be written."""
-        n, end = _replayed(self._file, file, about, index)
+        n, end = _replayed(self._file, file, about, index, file.flag)
         if end:
             os.ftruncate(self._file.fileno(), end)
             self.base, self._end = about.uuid, end
         else:
             self.restart(about.uuid)
+        self._identity = file.identity
         self._has_flag = file.flag or FLAG not in file.sections
+        if self._is_new:
+            flush_folder(os.path.dirname(self.path))
         return n, self._end
 
     @property
@@ -196,15 +205,17 @@ class Log:
     def restart(self, base: str) -> None:
         """Forget all changes: they are in the index file of that uuid now."""
         self.suspend()
-        os.ftruncate(self._file.fileno(), 0)
+        with naming(pathlib.Path(self.path)):
+            os.ftruncate(self._file.fileno(), 0)
         head = _HEADER.pack(MAGIC, VERSION, uuid.UUID(base).bytes, 0)[: -_CRC.size]
         self._end = 0
         self._append([head, _CRC.pack(zlib.crc32(head))])
-        self.base, self._has_flag = base, False
+        self.base, self._has_flag, self._identity = base, False, _identity(self._place)
         self.resume()
 
     def keep(self, change: Change, make: Callable[[], None]) -> None:
         """Write a change and flush it to the disk, then make it; cut it off when either fails."""
+        self.check_place()
         self._set_flag()
         end = self._end
         try:
@@ -216,7 +227,7 @@ class Log:
 
     @property
     def closed(self) -> bool:
-        return self._file.closed
+        return bool(self._file.closed)
 
     def check_open(self) -> None:
         """Refuse changes of an index that was closed, that another process opened, or that may not fit its files."""
@@ -228,44 +239,60 @@ class Log:
                 "not be made sure of. What was acknowledged is there: load the index again to go on"
             )
 
-    def close(self) -> None:
-        """Let others write."""
+    def check_place(self) -> None:
+        """Refuse to go on where another program has put another index file in the place of the log's, or taken it."""
+        if self._identity != _identity(self._place):
+            raise InUseError(
+                f"{self._place} was replaced, moved or removed by another program: load the index again to change it"
+            )
+
+    def check_nothing_lost(self, path: Path) -> None:
+        """Refuse to begin anew a log of changes to an index file that is not there, but elsewhere perhaps."""
+        about = None
+        with suppress(FormatError, FileNotFoundError):
+            about = about_of(path)
+        if self.base in (None, *((about.uuid, about.parent) if about else ())):
+            return
+        if next(_records(self._file), None) is not None:
+            raise InUseError(
+                f"{self.path} holds changes to another index file: if that was moved, put this log beside it, "
+                "under its name; else delete it"
+            )
+
+    def close(self, *, keep: bool = True) -> None:
+        """Let others write; a log that was made here, and is not to be kept, goes."""
         if self.closed:
             return
         import fcntl
 
         with suppress(OSError):
-            if not self._keep:
+            if self._is_new and not keep:
                 os.unlink(self.path)
             fcntl.flock(self._file, fcntl.LOCK_UN)  # a forked process may not have closed it yet
         self._file.close()
 
     def forked(self) -> None:
         """In a process that was forked: leave the file to the one that opened it."""
-        self._keep = True
         self._doubt = "the index was opened for writing before this process was forked: load it here to change it"
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
     def _set_flag(self) -> None:
-        if self._has_flag:
-            return
-        from .files import read_about
-
-        file = SectionFile(self.path.removesuffix(SUFFIX))
-        if read_about(file).uuid != self.base:
-            raise InUseError(f"{file.path} was replaced by another program: load it again to change it")
-        file.set_flag()
-        self._has_flag = True
+        if not self._has_flag:
+            with naming(pathlib.Path(self._place)):
+                SectionFile(self._place).set_flag()
+            self._has_flag = True
 
     def _append(self, parts: list[Any]) -> None:
         at = self._end
         small = sum(map(len, parts)) <= _SMALL
-        for part in [b"".join(parts)] if small else parts:
-            left = memoryview(part)
-            while len(left):
-                written = os.pwrite(self._file.fileno(), left, at)
-                left, at = left[written:], at + written
-        os.fsync(self._file.fileno())
+        with naming(pathlib.Path(self.path)):
+            for part in [b"".join(parts)] if small else parts:
+                left = memoryview(part)
+                while len(left):
+                    written = os.pwrite(self._file.fileno(), left, at)
+                    left, at = left[written:], at + written
+            os.fsync(self._file.fileno())
         self._end = at
 
     def _cut(self, end: int) -> None:
@@ -274,6 +301,27 @@ class Log:
             os.ftruncate(self._file.fileno(), end)
             os.fsync(self._file.fileno())
             self._end, self._doubt = end, ""
+
+
+_LOGS: WeakSet[Log] = WeakSet()
+
+
+def _forked() -> None:
+    for log in list(_LOGS):
+        log.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """The file at a path, by device and number; None where there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _opened(path: str) -> tuple[int, bool]:
@@ -307,10 +355,12 @@ def _base(file: BinaryIO) -> str | None:
     return uuid.UUID(bytes=base).hex
 
 
-def _replayed(log: BinaryIO, file: SectionFile, about: About, index: WeightedHammingIndex) -> tuple[int, int]:
+def _replayed(
+    log: BinaryIO, file: SectionFile, about: About, index: WeightedHammingIndex, flag: bool
+) -> tuple[int, int]:
     """How many changes there are, and where the last ends; 0 where the log is empty or folded in already."""
     base = _base(log)
-    _check_log_is_there(file, base, about)
+    _check_log_is_there(file, flag, base, about)
     if base is None or base == about.parent:
         return 0, 0
     if base != about.uuid:
@@ -324,8 +374,8 @@ def _replayed(log: BinaryIO, file: SectionFile, about: About, index: WeightedHam
     return n, end
 
 
-def _check_log_is_there(file: SectionFile, base: str | None, about: About) -> None:
-    if file.flag and base in (None, about.parent):
+def _check_log_is_there(file: SectionFile, flag: bool, base: str | None, about: About) -> None:
+    if flag and base in (None, about.parent):
         raise FormatError(
             f"{file.path} lacks its log: changes were written to it, and {log_path(file.path)} "
             f"{'is not there' if base is None else 'is of an earlier file'}. Put it beside the index file again, under "

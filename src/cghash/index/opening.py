@@ -50,14 +50,14 @@ def open_index(
             if not ignore_log:
                 n_changes, end = log.replay(file, about, index) if log else replay(file, about, index)
             if _is_still_there(path, file):
-                seen = Seen(os.path.realpath(path), about.uuid, end if n_changes else 0)
+                seen = Seen(os.path.realpath(path), about.uuid, None if ignore_log else end if n_changes else 0)
                 index._keeping = Keeping(seen, log, read_only=not writable)
                 index.file = {"path": os.fspath(path), "mapped": mapped, "bytes": file.size, "log_records": n_changes}
                 index.file |= {"digest": file.digest}
                 return index  # type: ignore[return-value]
         except BaseException as error:
             if log:
-                log.close()
+                log.close(keep=False)
             if not isinstance(error, FormatError) or _is_still_there(path, file):
                 raise
         if log:
@@ -110,14 +110,16 @@ def _locked(index: WeightedHammingIndex, path: Path) -> Iterator[Log | None]:
     own = index._keeping.log
     if own and not own.closed and own.path == log_path(path):
         own.check_open()
+        own.check_place()
         yield own
     elif os.path.exists(log_path(path)) or (is_section_file(path) and can_lock()):
-        log = Log(path, keep=False)
+        log = Log(path)
         try:
+            log.check_nothing_lost(path)
             _check_unchanged(index._keeping.seen, path, log)
             yield log
         finally:
-            log.close()
+            log.close(keep=False)
     else:
         yield None
 
@@ -126,13 +128,20 @@ def _check_unchanged(seen: Seen | None, path: Path, log: Log) -> None:
     """Refuse to replace a file that another writer has changed since the index was read from it."""
     if seen is None or seen.path != os.path.realpath(path):
         return
-    with suppress(FormatError, FileNotFoundError):  # damaged since, or gone: nothing to lose
+    try:
         about = about_of(path)
-        if (about.uuid, end_of(log, about)) != (seen.uuid, seen.log_end):
-            raise InUseError(
-                f"{path} was changed by another writer since it was loaded, and saving over it would lose that: load "
-                "it again, or save to another file"
-            )
+    except (FormatError, FileNotFoundError):  # damaged since, or gone: nothing to lose
+        return
+    end = end_of(log, about)
+    if seen.log_end is None and end:
+        raise InUseError(
+            f"{path} was loaded without its log, {log.path}, whose changes would be lost: save to another file"
+        )
+    if (about.uuid, end) != (seen.uuid, seen.log_end or 0):
+        raise InUseError(
+            f"{path} was changed by another writer since it was loaded, and saving over it would lose that: load "
+            "it again, or save to another file"
+        )
 
 
 def _settle(log: Log, path: Path, before: str | None) -> None:
@@ -156,7 +165,8 @@ def compact_index(index: WeightedHammingIndex) -> None:
         return
     if keeping.log.empty and not index._ids.n_removed:
         return
-    path = index.file["path"]
+    assert keeping.seen is not None
+    path = keeping.seen.path  # not as the caller said it: links and the working directory may have changed
     save_index(index, path, keep_removed=False)
     fresh, _, file = read_index(type(index), path, index.file["mapped"], index.n_jobs, index.device)
     index._take_over(fresh, index.file | {"bytes": file.size, "log_records": 0, "digest": file.digest})

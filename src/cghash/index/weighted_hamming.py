@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _kernels
+from .._interrupts import held_off
 from .._validation import check_jobs, check_whole
 from ..codes import check_weights, whole_weights
 from ..device.tensors import device_of, is_on_gpu, is_tensor
@@ -193,7 +195,7 @@ class WeightedHammingIndex:
         given = None if ids is None else check_ids(ids)
         if given is not None and len(given) != len(packed):
             raise InvalidInputError(f"ids must be as many as codes, {len(packed)}, got {len(given)}")
-        self._lock.write(self._add, packed, given)
+        self._change(self._add, packed, given)
 
     def _add(self, packed: Codes, given: Ints | None) -> None:
         fresh = self._ids.new_ids(len(packed), given)
@@ -216,7 +218,7 @@ class WeightedHammingIndex:
         """Remove items; an id that is not in the index is an error, and then nothing is removed."""
         wanted = check_ids(ids)
         check_different(wanted)
-        self._lock.write(self._remove, wanted)
+        self._change(self._remove, wanted)
 
     def _remove(self, wanted: Ints) -> None:
         positions = self._ids.positions(wanted)
@@ -228,7 +230,7 @@ class WeightedHammingIndex:
         check_different(wanted)
         if len(wanted) != len(packed):
             raise InvalidInputError(f"ids must be as many as codes, {len(packed)}, got {len(wanted)}")
-        self._lock.write(self._update, packed, wanted)
+        self._change(self._update, packed, wanted)
 
     def _update(self, packed: Codes, wanted: Ints) -> None:
         positions = self._ids.positions(wanted)
@@ -241,7 +243,7 @@ class WeightedHammingIndex:
         """
         checked = None if weights is None else check_weights(weights, self.n_bits)
         change = (UNWEIGHT if checked is None else REWEIGHT, None, None, checked)
-        self._lock.write(lambda: self._keeping.make(lambda: self._set_weights(checked), *change))
+        self._change(lambda: self._keeping.make(lambda: self._set_weights(checked), *change))
 
     def reconstruct(self, ids: ArrayLike) -> Codes:
         """The packed codes (n, n_bytes) of items."""
@@ -388,6 +390,11 @@ class WeightedHammingIndex:
         self.close()
 
     # Within
+
+    def _change(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Do some work alone, and whole: handlers of signals, which may ask for the lock, run when it is given back."""
+        with held_off(only_while=self._lock.is_mine):
+            self._lock.write(work, *arguments)
 
     def _search(self, queries: Codes, wanted: int, filter: ArrayLike | None) -> tuple[Floats, Ints, bool]:  # noqa: A002
         """As many as there are, and whether it is time to build tables."""
