@@ -18,22 +18,38 @@ template <class T, int dimensions = 1>
 using In = nb::ndarray<const T, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu>;
 template <class T> using Out = nb::ndarray<nb::numpy, T>;
 
-// Python's lock is let go while this lives. Where the interpreter has ended meanwhile, a daemon thread stops for good:
+// Call what may wait for Python's lock. Where the interpreter has ended meanwhile, a daemon thread stops here for good:
 // Python ends such threads by unwinding them, which no destructor and no function of nanobind lets pass.
+template <class Call> auto to_its_end(Call call) noexcept {
+    try {
+        return call();
+    } catch (...) {
+        for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+    }
+}
+
+// Python's lock is let go while this lives.
 class Unlocked {
    public:
     Unlocked() : state_(PyEval_SaveThread()) {}
     ~Unlocked() {
-        try {
-            PyEval_RestoreThread(state_);
-        } catch (...) {
-            for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
-        }
+        to_its_end([this] { PyEval_RestoreThread(state_); });
     }
     Unlocked(const Unlocked&) = delete;
 
    private:
     PyThreadState* state_;
+};
+
+// Python's lock is held while this lives.
+class Locked {
+   public:
+    Locked() : state_(to_its_end([] { return PyGILState_Ensure(); })) {}
+    ~Locked() { PyGILState_Release(state_); }
+    Locked(const Locked&) = delete;
+
+   private:
+    PyGILState_STATE state_;
 };
 
 // What In is, through the buffer protocol: quicker, but nothing is converted. For what takes microseconds.

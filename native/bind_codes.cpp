@@ -83,14 +83,14 @@ Triple joined(const Answers& answers, double unit) {
         }
         offsets.push_back(static_cast<std::int64_t>(found.size()));
     }
-    nb::gil_scoped_acquire locked;
+    const Locked locked;
     return {give(std::move(offsets)), give(std::move(distances)), give(std::move(found))};
 }
 
 // A Python object that C++ holds, given back under the GIL.
 std::shared_ptr<void> held(nb::object object) {
     return {new nb::object(std::move(object)), [](void* p) {
-                nb::gil_scoped_acquire locked;
+                const Locked locked;
                 delete static_cast<nb::object*>(p);
             }};
 }

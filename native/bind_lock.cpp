@@ -18,9 +18,9 @@ class Held {
         if (lock_.is_mine()) throw std::runtime_error("a change was asked for in the middle of another call of this thread");
         const auto place = lock_.queue_up();
         while (!waited(place)) {
-            if (!PyErr_CheckSignals()) continue;
-            lock_.give_up();
-            throw nb::python_error();
+            lock_.step_aside(place);  // a handler may use what we wait for, or wait for threads that do
+            if (to_its_end([] { return PyErr_CheckSignals(); })) throw nb::python_error();
+            lock_.step_back(place);
         }
     }
     ~Held() { lock_.give_back(); }
@@ -38,7 +38,7 @@ class Held {
 
 template <SharedLock::As as> nb::object run(SharedLock& self, nb::handle work, nb::args arguments) {
     const Held held(self, as);
-    PyObject* found = PyObject_Call(work.ptr(), arguments.ptr(), nullptr);
+    PyObject* found = to_its_end([&] { return PyObject_Call(work.ptr(), arguments.ptr(), nullptr); });
     if (!found) throw nb::python_error();
     return nb::steal(found);
 }

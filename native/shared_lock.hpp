@@ -30,26 +30,29 @@ class SharedLock {
         const std::lock_guard guard(mutex_);
         return has(std::this_thread::get_id());
     }
-    // A place in the queue, to wait with: lower ones are earlier.
+    // A place in the queue, to wait with.
     std::uint64_t queue_up() {
         const std::lock_guard guard(mutex_);
-        return ++last_place_;
+        queue_.push_back(++last_place_);
+        return last_place_;
     }
-    // Wait for some time; true when it was taken. Between two calls others pass, as a signal's handler may wait for them.
+    // Wait for some time; true when it was taken, and the place is gone.
     bool wait(std::uint64_t place, As as, std::chrono::milliseconds most) {
         std::unique_lock guard(mutex_);
-        queue_.insert(std::lower_bound(queue_.begin(), queue_.end(), place), place);
-        const bool taken = changed_.wait_for(guard, most, [&] { return queue_.front() == place && is_free(as); });
-        queue_.erase(std::lower_bound(queue_.begin(), queue_.end(), place));
-        if (!taken) return false;  // who waits behind looks again by itself: to be woken now would be to overtake
+        if (!changed_.wait_for(guard, most, [&] { return queue_.front() == place && is_free(as); })) return false;
+        queue_.pop_front();
         enter(as);
         changed_.notify_all();  // the next may be a reader too
         return true;
     }
-    // Wait no more.
-    void give_up() {
+    // Let others pass, who look again after a while. Nobody is woken: who steps back at once keeps his place.
+    void step_aside(std::uint64_t place) {
         const std::lock_guard guard(mutex_);
-        changed_.notify_all();
+        queue_.erase(std::lower_bound(queue_.begin(), queue_.end(), place));
+    }
+    void step_back(std::uint64_t place) {
+        const std::lock_guard guard(mutex_);
+        queue_.insert(std::lower_bound(queue_.begin(), queue_.end(), place), place);
     }
     void give_back() {
         const std::lock_guard guard(mutex_);
@@ -80,7 +83,7 @@ class SharedLock {
 
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<std::uint64_t> queue_;      // who waits, by place
+    std::deque<std::uint64_t> queue_;      // who waits, by place: earlier ones are lower
     std::vector<std::thread::id> inside_;  // readers, or the writer, once for each time it came in
     std::uint64_t last_place_ = 0;
     bool is_written_ = false;
