@@ -3,16 +3,19 @@
 import json
 import os
 import sqlite3
+import struct
 import subprocess
 import sys
+from datetime import timedelta
 
 import httpx
 import pytest
 
 from cghash.exceptions import FormatError, MissingDependencyError
 from cghash.web.thumbnails import thumbnail
-from cghash.workspace import Workspace, create_workspace
-from cghash.workspace.worker import job_folder
+from cghash.workspace import Workspace, create_workspace, jobs
+from cghash.workspace.versions import Versions
+from cghash.workspace.worker import is_working, job_folder, work
 
 # does what versions before 6 do with a model's folder: imports what its modules.json names
 PACKAGE = """
@@ -63,7 +66,7 @@ def test_a_page_over_their_workspace_loads_no_model(stranger, start_server):
         about = httpx.get(f"{server.url}/api/workspace").json()
         assert about["queries"] == {"image": False, "text": False}
         refused = httpx.post(f"{server.url}/api/search", json={"text": "boat", "k": 3})
-        assert refused.status_code == 400
+        assert refused.status_code == 409
         assert "only by a model that 'cghash serve --sentence-model' names" in refused.json()["error"]
         assert len(httpx.post(f"{server.url}/api/search", json={"item": 0, "k": 3}).json()["results"]) == 3
         assert "texts cannot be searched for without --sentence-model" in server.log.read_text()
@@ -116,6 +119,20 @@ def test_a_version_that_would_run_their_code_is_refused_when_the_user_names_thei
         ("answers.sqlite", "DROP TABLE cghash_models; CREATE VIEW cghash_models AS SELECT 1 AS version"),
         ("items.sqlite", "DROP TABLE attributes; CREATE VIEW attributes AS SELECT 1 AS name"),
         ("items.sqlite", "DROP TABLE attributes; CREATE VIRTUAL TABLE attributes USING fts5(name)"),
+        (
+            "items.sqlite",
+            "DROP TABLE attributes; CREATE VIRTUAL TABLE attributes USING fts5(name); PRAGMA writable_schema = ON;"
+            "UPDATE sqlite_master SET sql = replace(sql, 'CREATE VIRTUAL', 'CREATE /**/VIRTUAL')",
+        ),
+        ("answers.sqlite", "ALTER TABLE cghash_answers ADD COLUMN x AS (hex(zeroblob(100000000)))"),
+        ("items.sqlite", "ALTER TABLE items ADD COLUMN x DEFAULT 3"),
+        ("answers.sqlite", "CREATE INDEX x ON cghash_answers (hex(zeroblob(100000000)))"),
+        ("answers.sqlite", "CREATE INDEX x ON cghash_answers (token)"),
+        (
+            "answers.sqlite",
+            "DROP INDEX cghash_answers_of; CREATE INDEX cghash_answers_of ON cghash_answers (workspace, abs(id))",
+        ),
+        ("answers.sqlite", "DROP TABLE cghash_current; CREATE TABLE cghash_current (version CHECK (hex(version)))"),
     ],
 )
 def test_a_database_that_would_do_something_when_it_is_read_or_changed_is_refused(digits, file, schema):
@@ -124,6 +141,61 @@ def test_a_database_that_would_do_something_when_it_is_read_or_changed_is_refuse
     connection.close()
     with pytest.raises(FormatError, match="must keep what is ours in plain tables, got the"):
         Workspace.open(digits).records.versions()
+
+
+def test_a_database_that_others_use_too_may_hold_whatever_is_theirs(digits):
+    connection = sqlite3.connect(digits / "answers.sqlite")
+    connection.executescript(
+        "CREATE TABLE items (name DEFAULT 'x' CHECK (name <> ''), long AS (length(name)));"
+        "CREATE INDEX i ON items (lower(name)); CREATE VIEW v AS SELECT * FROM items;"
+        "CREATE TRIGGER t AFTER INSERT ON items BEGIN DELETE FROM items; END"
+    )
+    connection.close()
+    with Workspace.open(digits) as workspace:
+        assert [version.version for version in workspace.records.versions()] == [1]
+
+
+def journal_of(database, victim):
+    """A journal of a change that was never finished, and belongs to one of several files: it names `victim`."""
+    name, magic = os.fsencode(victim), bytes.fromhex("d9d505f920a163d7")
+    head = magic + struct.pack(">5I", 0, 0, database.stat().st_size // 4096, 512, 4096)
+    return (
+        head.ljust(512, b"\0")
+        + struct.pack(">I", 2**30 // 4096 + 1)
+        + name
+        + struct.pack(">2I", len(name), sum(name))
+        + magic
+    )
+
+
+@pytest.mark.parametrize("name", ["answers.sqlite", "items.sqlite"])
+def test_a_journal_deletes_no_file_of_mine(digits, tmp_path, name):
+    (tmp_path / "thesis").write_text("years of work")
+    for file in digits.glob("answers.sqlite-*"):
+        file.unlink()
+    database = bytearray((digits / name).read_bytes())
+    database[18:20] = b"\1\1"  # not of a log
+    (digits / name).write_bytes(database)
+    (digits / f"{name}-journal").write_bytes(journal_of(digits / name, tmp_path / "thesis"))
+    if name == "answers.sqlite":
+        with pytest.raises(FormatError, match=r"answers\.sqlite-journal must name no other file.*delete it$"):
+            Workspace.open(digits).records.versions()
+    else:
+        Workspace.open(digits).close()  # it is never changed, and so its journal is not looked at
+    assert (tmp_path / "thesis").exists()
+
+
+def test_a_journal_that_names_no_other_file_is_played_back(digits):
+    (digits / "answers.sqlite-journal").write_bytes(b"d9d505f920a163d7")
+    with Workspace.open(digits) as workspace:
+        assert [version.version for version in workspace.records.versions()] == [1]
+
+
+def learned(workspace):
+    """What a worker says of job 1, as an error where it failed."""
+    job = workspace.records.add_job({"bits": 4})
+    if work(workspace, job.id) == "failed":
+        raise FormatError(workspace.records.job(job.id).message)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +208,11 @@ def test_a_database_that_would_do_something_when_it_is_read_or_changed_is_refuse
         ("models", lambda workspace: workspace.model_path(1)),
         ("models/0002.cghash", lambda workspace: workspace.model_path(2)),
         ("indexes", lambda workspace: workspace.index_path(1)),
+        ("indexes/0001.index.log", lambda workspace: workspace.index_path(1)),
         ("checkpoints", lambda workspace: job_folder(workspace, 1)),
+        ("checkpoints/job-1/lock", lambda workspace: is_working(workspace, 1)),
+        ("checkpoints/job-1/state", lambda workspace: learned(workspace)),
+        ("checkpoints/job-1/answers.npy", lambda workspace: learned(workspace)),
         ("thumbnails", lambda workspace: thumbnail(workspace, 0, 96)),
         ("thumbnails/96/000000/0.png", lambda workspace: thumbnail(workspace, 0, 96)),
     ],
@@ -151,6 +227,54 @@ def test_a_link_out_of_a_workspace_is_neither_read_nor_written(digits, tmp_path,
     with pytest.raises(
         FormatError, match="must lie in the workspace, and is, or is below, a link that leads out of it"
     ):
+        use(Workspace.open(digits))
+
+
+def test_the_lock_of_a_job_empties_no_file(digits):
+    """Not even one of the workspace that a link leads to."""
+    with Workspace.open(digits) as workspace:
+        before = workspace.model_path(1).read_bytes()
+        job_folder(workspace, 1).mkdir(parents=True)
+        job_folder(workspace, 1, "lock").symlink_to(workspace.model_path(1))
+        with pytest.raises(FormatError, match="lock must be a file, and is a link"):
+            is_working(workspace, 1)
+        assert workspace.model_path(1).read_bytes() == before
+        job_folder(workspace, 2, "lock").parent.mkdir()
+        job_folder(workspace, 2, "lock").write_bytes(b"kept")
+        assert not is_working(workspace, 2)
+        assert job_folder(workspace, 2, "lock").read_bytes() == b"kept"
+
+
+def test_a_job_whose_lock_is_a_link_has_failed(digits, tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "_COMING_UP", timedelta(0))
+    (tmp_path / "mine").write_text("mine")
+    with Workspace.open(digits) as workspace:
+        number = workspace.records.add_job({"bits": 4}).id
+        job_folder(workspace, number).mkdir(parents=True)
+        (job_folder(workspace, number) / "lock").symlink_to(tmp_path / "mine")
+        assert jobs.Jobs(workspace).look_after(number).state == "failed"
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("items.sqlite", lambda workspace: None),
+        ("vectors.npy", lambda workspace: None),
+        ("answers.sqlite", lambda workspace: None),
+        ("models/0001.cghash", lambda workspace: Versions(workspace).at(1)),
+        ("indexes/0001.index", lambda workspace: Versions(workspace).at(1)),
+        ("indexes/0001.index.log", lambda workspace: Versions(workspace).at(1)),
+        ("checkpoints/job-1/answers.npy", lambda workspace: learned(workspace)),
+        ("thumbnails/96/000000/0.png", lambda workspace: thumbnail(workspace, 0, 96)),
+    ],
+)
+@pytest.mark.timeout(20)
+def test_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(digits, name, use):
+    (digits / name).parent.mkdir(parents=True, exist_ok=True)
+    (digits / name).unlink(missing_ok=True)
+    os.mkfifo(digits / name)
+    with pytest.raises(FormatError, match=r"must be a file|there is no such file"):
         use(Workspace.open(digits))
 
 

@@ -159,6 +159,20 @@ def test_a_byte_now_and_then_keeps_no_place(hurried, start):
     run(test())
 
 
+def test_a_body_that_comes_slowly_but_steadily_is_taken(hurried):
+    """Without a token its sender is a stranger until it is whole."""
+
+    async def test():
+        async with Served(take_body, Places()) as served:
+            reader, writer = await served.open(POST.replace(b"1000", b"200000"))
+            for _ in range(40):  # 10 looks
+                writer.write(bytes(5000))
+                await asyncio.sleep(0.0125)
+            assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
+
+    run(test())
+
+
 def test_whoever_is_known_may_be_silent_for_a_while(hurried, monkeypatch):
     async def test():
         async with Served(welcome, Places()) as served:
@@ -200,6 +214,52 @@ def test_a_long_body_is_no_long_head():
             writer.write(bytes(1_000_000))
             writer.write(ASK)
             assert (await rest(reader) if reader.at_eof() else await reader.readuntil(b"ok")).endswith(b"ok")
+            assert (await reader.readuntil(b"ok")).endswith(b"ok")
+
+    run(test())
+
+
+CHUNKED = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [
+        (b"0\r\n", b"x: " + b"y" * 1000 + b"\r\n"),
+        (b"0\r\nx: ", b"y" * 1000),
+        (b"1\r\nx\r\n0\r\nx", b"y" * 1000),
+        (b"1;x=", b"y" * 1000),
+    ],
+    ids=["lines", "one line", "one name", "one extension"],
+)
+def test_what_stands_beside_a_body_without_end_is_not_kept(start, piece):
+    heads = []
+
+    async def take(scope, receive, send):
+        heads.append(scope["headers"])
+        await take_body(scope, receive, send)
+
+    async def test():
+        async with Served(take, Places()) as served:
+            reader, writer = await served.open(CHUNKED + start)
+            sent = 0
+            with contextlib.suppress(ConnectionError):
+                while not reader.at_eof() and sent < 2**24:
+                    writer.write(piece)
+                    await writer.drain()
+                    sent += len(piece)
+            assert sent < 2**24
+            assert await rest(reader) == b""
+            assert [name for name, _ in heads[0]] == [b"host", b"transfer-encoding"]
+
+    run(test())
+
+
+def test_a_long_body_in_chunks_is_taken():
+    async def test():
+        async with Served(take_body, Places()) as served:
+            reader, writer = await served.open(CHUNKED)
+            writer.write((b"3e8\r\n" + bytes(1000) + b"\r\n") * 1000 + b"0\r\n\r\n")
             assert (await reader.readuntil(b"ok")).endswith(b"ok")
 
     run(test())
@@ -258,19 +318,43 @@ def test_websockets_are_refused_without_a_protocol_of_theirs():
 # Places
 
 
-def test_the_oldest_stranger_makes_room():
+def test_a_stranger_makes_room_and_the_others_stay(monkeypatch):
+    monkeypatch.setattr(connections.random, "choice", lambda strangers: strangers[1])
+
     async def test():
         async with Served(answer, Places(most_strangers=2)) as served:
-            first, _ = await served.open()
-            second, writer = await served.open()
+            first, writer = await served.open()
+            while len(served.places.strangers) < 1:
+                await asyncio.sleep(0.01)
+            second, _ = await served.open()
             while len(served.places.strangers) < 2:
                 await asyncio.sleep(0.01)
             await served.open()
-            assert await rest(first) == b""
+            assert await rest(second) == b""
             writer.write(ASK)
-            assert (await second.readuntil(b"ok")).endswith(b"ok")
+            assert (await first.readuntil(b"ok")).endswith(b"ok")
 
     run(test())
+
+
+class Gone:
+    """A connection that is only counted."""
+
+    def __init__(self):
+        self.transport, self.gone = self, False
+
+    def abort(self):
+        self.gone = True
+
+
+def test_whoever_connects_fast_does_not_push_out_the_others_in_turn():
+    """Of 100 that came first, a share of (1 − 1/256)^256, about 37, is still there after 256 more; never none."""
+    places = Places(most_strangers=256)
+    first = [Gone() for _ in range(100)]
+    for connection in (*first, *(Gone() for _ in range(156 + 256))):
+        places.enter(connection)
+    assert len(places.strangers) == 256
+    assert 10 < sum(not connection.gone for connection in first) < 70
 
 
 def test_of_the_known_those_who_ask_for_nothing_make_room_and_those_who_do_stay():
@@ -305,11 +389,13 @@ def test_of_the_known_those_who_ask_for_nothing_make_room_and_those_who_do_stay(
 class Asked:
     """A request to an application: what was answered, and a way to go before that."""
 
-    def __init__(self, app, token, path="/api/items"):
-        headers = [(b"host", b"127.0.0.1"), (b"authorization", b"Bearer " + token.encode())]
-        self.scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": headers}
+    def __init__(self, app, token, path="/api/items", method="GET", body=b"", **headers):
+        given = {"authorization": "Bearer " + token} if token is not None else {}
+        headers = {"host": "127.0.0.1"} | given | {name.replace("_", "-"): value for name, value in headers.items()}
+        self.scope = {"type": "http", "method": method, "path": path, "query_string": b""}
+        self.scope["headers"] = [(name.encode(), value.encode()) for name, value in headers.items()]
         self.messages, self.answered = asyncio.Queue(), []
-        self.messages.put_nowait({"type": "http.request", "body": b"", "more_body": False})
+        self.messages.put_nowait({"type": "http.request", "body": body, "more_body": False})
         self.task = asyncio.create_task(app(self.scope, self.messages.get, self.send))
 
     async def send(self, message):
@@ -319,32 +405,67 @@ class Asked:
         self.messages.put_nowait({"type": "http.disconnect"})
 
 
-def test_a_wrong_token_waits_and_holds_up_nobody(few_digits, tmp_path, monkeypatch):
+FORM = {"content_type": "application/x-www-form-urlencoded", "method": "POST"}
+WRONG = {
+    "token": {"token": "wrong"},
+    "cookie": {"token": None, "cookie": f"a=b; {guard.COOKIE}=wrong"},
+    "token, where none is needed": {"token": "wrong", "path": "/healthz"},
+    "cookie, where none is needed": {"token": None, "cookie": f"{guard.COOKIE}=wrong", "path": "/healthz"},
+    "token for a part of the page": {"token": "wrong", "path": "/static/style.css"},
+    "token that is refused otherwise": {"token": "wrong", "method": "PUT"},
+    "token with a form": {"token": "wrong", "path": "/login", **FORM},
+    "cookie with a foreign form": {"token": None, "cookie": f"{guard.COOKIE}=wrong", "path": "/static/x", **FORM},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_a_wrong_token_waits_and_holds_up_nobody(few_digits, tmp_path, monkeypatch, wrong):
     monkeypatch.setattr(guard, "_SECONDS_AFTER_WRONG", 3600)
 
     async def test(app):
-        wrong = [Asked(app, "wrong") for _ in range(100)]
+        waiting = [Asked(app, **wrong) for _ in range(100)]
         right = Asked(app, TOKEN, "/api/nothing")
         await right.task
         assert right.answered[0]["status"] == 404
         await asyncio.sleep(0.1)
-        assert not any(asked.task.done() or asked.answered for asked in wrong)
-        for asked in wrong:
+        assert not any(asked.task.done() or asked.answered for asked in waiting)
+        for asked in waiting:
             asked.leave()
-        await asyncio.gather(*(asked.task for asked in wrong))  # who has gone is forgotten at once
-        assert not any(asked.answered for asked in wrong)
+            if asked.scope["method"] == "POST":
+                asked.task.cancel()
+        await asyncio.gather(*(asked.task for asked in waiting), return_exceptions=True)  # who has gone is forgotten
+        assert not any(asked.answered for asked in waiting)
 
     with Workspace.open(shutil.copytree(few_digits, tmp_path / "ws")) as workspace:
         run(test(create_app(workspace, token=TOKEN)))
 
 
-def test_a_wrong_token_is_told_so_in_the_end(few_digits, tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", ["token", "cookie"])
+def test_a_wrong_token_is_told_so_in_the_end(few_digits, tmp_path, monkeypatch, kind):
     monkeypatch.setattr(guard, "_SECONDS_AFTER_WRONG", 0.01)
 
     async def test(app):
-        asked = Asked(app, "wrong")
+        asked = Asked(app, **WRONG[kind])
         await asked.task
         assert asked.answered[0]["status"] == 401
+
+    with Workspace.open(shutil.copytree(few_digits, tmp_path / "ws")) as workspace:
+        run(test(create_app(workspace, token=TOKEN)))
+
+
+def test_whoever_gives_nothing_or_an_old_cookie_can_still_log_in(few_digits, tmp_path, monkeypatch):
+    monkeypatch.setattr(guard, "_SECONDS_AFTER_WRONG", 0.01)
+
+    async def test(app):
+        body = f"token={TOKEN}".replace(" ", "+").encode()
+        for old in ({}, {"cookie": f"{guard.COOKIE}=of-yesterday"}):
+            asked = Asked(app, None, "/login", body=body, **FORM, **old)
+            await asked.task
+            assert asked.answered[0]["status"] == 303
+        monkeypatch.setattr(guard, "_SECONDS_AFTER_WRONG", 3600)
+        asked = Asked(app, None, "/healthz", cookie="another=1")
+        await asked.task
+        assert asked.answered[0]["status"] == 200
 
     with Workspace.open(shutil.copytree(few_digits, tmp_path / "ws")) as workspace:
         run(test(create_app(workspace, token=TOKEN)))

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 
+import httpx
 import numpy as np
 import psutil
 import pytest
@@ -91,6 +92,8 @@ DAMAGE = [
     "SELECT workspace, 'running', '{', x'00', '', 'x', 'never' FROM cghash_current",
     "INSERT INTO cghash_models SELECT workspace, 'x', name, method, bits, answers, last_answer, job, report, ready, "
     "created FROM cghash_models",
+    "INSERT INTO cghash_models SELECT workspace, 9223372036854775807, name, method, bits, answers, last_answer, job, "
+    "report, ready, created FROM cghash_models WHERE version = 1",
     "UPDATE cghash_models SET report = '{' WHERE version = 1",
     "UPDATE cghash_format SET format = 'x'",
 ]
@@ -100,6 +103,13 @@ OF_ITEMS = [
     "DELETE FROM items WHERE row = 7",
     "UPDATE attributes SET \"values\" = '[' WHERE position = 0",
 ]
+UNSPEAKABLE = {
+    "a number of 24 digits": "1" + "0" * 23,
+    "half a character": '"\\ud800"',
+    "400 levels": "[" * 400 + "]" * 400,
+    "100000 levels": "[" * 100_000,
+    "bytes": None,
+}
 
 
 def spoil(path, statements):
@@ -140,9 +150,84 @@ def test_a_server_over_damaged_rows_starts_and_serves_the_others(school, start_s
     )  # fmt: skip
     found = json.loads(told.stdout)
     assert [sentence.split(":")[0] for sentence in found["damaged"]] == [
-        *(f"answer {number}" for number in range(1, 5)), "job 1", "report of version 1", "version x",
+        *(f"answer {number}" for number in range(1, 5)), "job 1", "report of version 1",
+        "version 9223372036854775807", "version x",
     ]  # fmt: skip
     assert found["answers"] == {"count": 46, "undone": 1}
+
+
+@pytest.mark.parametrize("value", UNSPEAKABLE.values(), ids=UNSPEAKABLE)
+def test_what_no_answer_could_say_is_passed_over(school, open_api, value):
+    """JSON that Python reads, and no other program."""
+    told = b"\xff" if value is None else f'{{"a": {value}}}'
+    with contextlib.closing(sqlite3.connect(school / "answers.sqlite")) as database, database:
+        workspace = database.execute("SELECT workspace FROM cghash_current").fetchone()[0]
+        database.execute("UPDATE cghash_models SET report = ?", [told])
+        for state, progress in (("done", told), ("done", "{}")):
+            database.execute(
+                "INSERT INTO cghash_jobs (workspace, state, parameters, progress, message, created, changed) "
+                "VALUES (?, ?, '{}', ?, '', '2026-01-01', '2026-01-01T00:00:00+00:00')",
+                [workspace, state, progress],
+            )
+    with contextlib.closing(sqlite3.connect(school / "items.sqlite")) as database, database:
+        database.execute(
+            'UPDATE attributes SET "values" = ? WHERE position = 0', [told if value is None else f"[{value}]"]
+        )
+    with open_api(school) as client:
+        assert [model["report"] for model in client.get("/api/models").json()["models"]] == [None]
+        assert client.get("/api/models/1").status_code == 200
+        assert [job["id"] for job in client.get("/api/jobs").json()["jobs"]] == [2]
+        assert client.get("/api/workspace").json()["attributes"][0]["values"] is None
+        assert client.get("/api/answers/summary").status_code == 200
+
+
+def test_what_needs_no_database_is_answered_while_another_program_holds_it(school, start_server):
+    """45 answers wait for it, each in a thread, of which a server has 40."""
+    with start_server(school) as server, contextlib.closing(sqlite3.connect(school / "answers.sqlite")) as other:
+        page = Client(server.url, timeout=10)
+        other.isolation_level = None
+        other.execute("BEGIN IMMEDIATE")
+        question = {"anchor": 1, "left": 2, "right": 3}
+        answers = [
+            threading.Thread(
+                target=lambda n=n: Client(server.url, timeout=60).answer({"key": f"w{n}", **question}, "left")
+            )
+            for n in range(45)
+        ]
+        for thread in answers:
+            thread.start()
+        time.sleep(1)
+        assert page.search(item=1, k=3, filters=["digit=3"])["results"]
+        assert page.items(0, 1)["total"] == 200
+        assert page.workspace()["current"] == 1
+        assert page.health()["status"] == "ok"
+        assert httpx.get(f"{server.url}/static/style.css", timeout=10).status_code == 200
+        assert httpx.get(f"{server.url}/api/items/3/image", timeout=10).status_code == 200
+        other.execute("ROLLBACK")
+        for thread in answers:
+            thread.join()
+        assert page.answers()["total"] == 50 + 45
+
+
+@pytest.mark.parametrize("file", ["models/0001.cghash", "indexes/0001.index"])
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_server_without_the_file_of_its_model_starts(school, open_api, file, is_folder):
+    (school / file).unlink()
+    if is_folder:
+        (school / file).mkdir()
+    with open_api(school) as client:
+        assert client.get("/healthz").json()["status"] == "ok"
+        assert client.get("/api/items?count=3").json()["total"] == 200
+        assert client.get("/api/search?item=1&model=vectors").status_code == 200
+        assert client.get("/api/search?item=1").status_code == 500
+
+
+def test_a_server_whose_table_of_jobs_is_damaged_starts(school, open_api):
+    spoil(
+        school / "answers.sqlite", ["DROP TABLE cghash_jobs", "CREATE TABLE cghash_jobs (id INTEGER, workspace TEXT)"]
+    )
+    with open_api(school) as client:
+        assert client.get("/api/search?item=1").status_code == 200
 
 
 # Jobs

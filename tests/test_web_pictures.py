@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import re
 import struct
@@ -13,6 +14,7 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 from PIL import Image
@@ -21,6 +23,8 @@ from cghash.client import Client
 from cghash.exceptions import FormatError
 from cghash.lab.features import images, read_grey
 from cghash.web import service
+from cghash.web.line import Line
+from cghash.workspace import Workspace
 from cghash.workspace.embedding import Digits
 from cghash.workspace.pictures import check_picture, digit_of, grey_of, open_picture
 
@@ -116,6 +120,7 @@ def test_a_large_picture_of_a_digit_is_that_of_a_small_one():
 PEAK = """
 import io, re, sys
 from PIL import Image
+from cghash.workspace import Workspace
 from cghash.workspace.embedding import Digits, Gist
 from cghash.web.thumbnails import small
 
@@ -160,6 +165,122 @@ def test_six_at_once_cost_what_one_costs(digits, start_server):
             found = list(pool.map(lambda _: page.search(image=bomb, k=1)["results"], range(6)))
         assert [len(results) for results in found] == [1] * 6
         assert peak_of(server) - alone < 40  # less than two more pictures of 16 MB
+
+
+def scans_again(picture, count):
+    """A progressive JPEG whose last scan comes so many times more."""
+    last = picture[picture.rindex(b"\xff\xda") : -2]
+    return picture[:-2] + last * count + picture[-2:]
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        lambda: scans_again(written(Image.new("RGB", (64, 64), (90, 90, 90)), "JPEG", progressive=True), 100),
+        lambda: scans_again(written(Image.new("L", (64, 64), 90), "JPEG", progressive=True), 100),
+        lambda: b"P2 4 4 255\n" + b"#\n" * 1001 + b"1 " * 16,
+        lambda: b"P1 4 4\n" + b"1 " * 16 + b"#" * 1001,
+    ],
+    ids=["scans", "grey scans", "comments", "marks"],
+)
+def test_a_small_file_that_takes_long_is_refused_wherever_it_is_read(slow, tmp_path):
+    (tmp_path / "slow").write_bytes(slow())
+    for read in (check_picture, read_grey, grey_of):
+        with pytest.raises(FormatError, match=r"more than (100 scans|1000 comments)"):
+            read(tmp_path / "slow")
+
+
+def test_pictures_of_several_scans_and_plain_text_are_read():
+    progressive = written(Image.new("RGB", (64, 64), (90, 90, 90)), "JPEG", progressive=True)
+    words = b"\xff\xfe\xff\xff" + b"\xff\xda" * 32766 + b"\0"  # a comment that holds the mark of scans
+    for picture in (progressive, scans_again(progressive, 80), progressive[:2] + words + progressive[2:]):
+        assert grey_of(picture).shape == (64, 64)
+    assert grey_of(b"P2 2 1 255\n# made by hand\n0 200").tolist() == [[0, 200]]
+    assert grey_of(b"P5 40 40 255\n" + b"#" * 1600).shape == (40, 40)  # levels, not comments
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
+def test_an_original_of_any_size_costs_no_memory(digits, start_server):
+    """A PNG with a hole of 500 MB behind it, which takes no place on the disk."""
+    with Workspace.open(digits) as workspace:
+        path = workspace.picture(5)
+    with open(path, "r+b") as file:
+        file.truncate(500 * 2**20)
+    with start_server(digits) as server:
+        client = httpx.Client(base_url=server.url, timeout=60)
+        assert client.get("/api/items/6/image?size=0").headers["content-type"] == "image/png"
+        before = peak_of(server)
+        with client.stream("GET", "/api/items/5/image?size=0") as answer:
+            assert answer.headers["content-length"] == str(500 * 2**20)
+            assert answer.headers["etag"].endswith('-5-0"')
+            assert sum(len(piece) for piece in answer.iter_bytes(2**16)) == 500 * 2**20
+        assert peak_of(server) - before < 50
+
+
+def test_a_thumbnail_that_is_none_of_ours_is_made_again(digits, open_api):
+    place = digits / "thumbnails" / "96" / "000000" / "5.png"
+    with open_api(digits) as client:
+        made = client.get("/api/items/5/image?size=96").content
+        with open(place, "r+b") as file:
+            file.truncate(2**23)
+        assert client.get("/api/items/5/image?size=96").content == made
+        assert place.stat().st_size == len(made)
+
+
+def test_marks_are_counted_where_blocks_meet(monkeypatch):
+    monkeypatch.setattr(images, "_BLOCK", 7)
+    mark = images._scan_of(3)
+    assert images._count(io.BytesIO(b"x" * 5 + mark * 9 + b"x"), [mark, images._scan_of(1)], 100) == 9
+
+
+def test_the_end_of_the_program_does_not_wait_for_a_picture():
+    """Ctrl-C: what is being decoded is dropped."""
+    code = """
+import asyncio, time
+from cghash.web.line import Line
+async def main():
+    line = Line("pictures", 3)
+    waiting = [asyncio.create_task(line.result(time.sleep, 60)) for _ in range(3)]
+    await asyncio.sleep(0.2)
+    line.close()
+    print([task.cancel() for task in waiting])
+asyncio.run(main())
+"""
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=50, capture_output=True)
+    assert time.monotonic() - began < 40
+
+
+def test_work_in_line_is_done_in_turn_and_its_errors_are_told():
+    async def test():
+        line = Line("pieces", 3)
+        assert await asyncio.gather(*(line.result(divmod, n, 2) for n in range(3))) == [(0, 0), (0, 1), (1, 0)]
+        with pytest.raises(ZeroDivisionError):
+            await line.result(divmod, 1, 0)
+        line.close()
+
+    asyncio.run(test())
+
+
+def test_a_large_picture_is_not_overtaken_for_ever():
+    """Small ones that come later wait behind it, though there is room for them."""
+    room, order = images._Room(100), []
+
+    def take(pixels):
+        with room.taken(pixels):
+            order.append(pixels)
+
+    with room.taken(50):
+        threads = [threading.Thread(target=take, args=(pixels,), daemon=True) for pixels in (100, 10)]
+        for count, thread in enumerate(threads, 1):
+            thread.start()
+            while len(room._waiting) < count:
+                time.sleep(0.01)
+        time.sleep(0.1)
+        assert order == []
+    for thread in threads:
+        thread.join(20)
+    assert order == [100, 10]
 
 
 def test_who_decodes_too_much_waits(monkeypatch):

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,9 +23,9 @@ from cghash.cli.workspace import COMMANDS
 from cghash.exceptions import InvalidInputError
 from cghash.peers import LSH
 from cghash.reading import read_triplets
-from cghash.workspace import Workspace, create_workspace
+from cghash.workspace import Workspace, create_workspace, exchange
 from cghash.workspace.exchange import export_workspace, import_files, write_triplets
-from cghash.workspace.records import Answer
+from cghash.workspace.records import Answer, open_records
 from cghash.workspace.versions import Versions
 
 X, y = load_digits(return_X_y=True)
@@ -115,6 +116,26 @@ def test_triplets_of_other_programs_come_in_as_imported(workspace, tmp_path):
     assert found.notes == ["plain.csv: weights are not kept, every answer counts once"]
     assert workspace.records.triplets() == [(0, 2, 4), (0, 2, 4), (0, 2, 8), (1, 2, 3)]
     assert {a.source for a in workspace.records.answers()} == {"import"}
+
+
+@pytest.mark.parametrize("stopped", [KeyboardInterrupt, OSError])
+def test_an_import_that_is_stopped_in_the_middle_stores_nothing(workspace, tmp_path, monkeypatch, stopped):
+    monkeypatch.setattr(exchange, "_BATCH", 2)
+    np.save(tmp_path / "rows.npy", np.array([[1, 2, 3], [2, 3, 4], [3, 4, 5], [4, 5, 6], [5, 6, 7]]))
+    add, batches = workspace.records.add_answers, []
+
+    def stopping(answers):
+        batches.append(answers)
+        if len(batches) == 2:
+            raise stopped
+        return add(answers)
+
+    monkeypatch.setattr(workspace.records, "add_answers", stopping)
+    with pytest.raises(stopped):
+        import_files(workspace, [tmp_path / "rows.npy"])
+    monkeypatch.undo()
+    assert workspace.records.count_answers() == (0, 0)
+    assert import_files(workspace, [tmp_path / "rows.npy"]).answers == 5
 
 
 def test_odd_sources_times_and_keys_of_a_file_are_not_trusted(workspace, tmp_path):
@@ -317,6 +338,46 @@ def test_answers_may_lie_in_a_database_elsewhere(table, tmp_path):
         facts = json.loads(run("workspace", "info", tmp_path / "ws", "--json", "--database", tmp_path / name).stdout)
         count[name] = facts["answers"]["count"]
     assert count == {"else.sqlite": 1, "ws/answers.sqlite": 0}
+
+
+def everything(folder):
+    return {path: (path.stat().st_mtime_ns, path.is_dir() or path.read_bytes()) for path in folder.rglob("*")}
+
+
+@pytest.fixture
+def read_only(monkeypatch):
+    """As on a disk that is mounted so: the tests may run as root, whom permissions do not stop."""
+
+    def begin():
+        found = os.statvfs("/")
+        monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+        monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=found.f_flag | os.ST_RDONLY))
+
+    return begin
+
+
+def test_records_in_memory_do_not_care_for_the_disk(read_only):
+    read_only()
+    assert len(open_records(":memory:").add_answers([Answer("k", 1, 2, 3, "left", "active")])) == 1
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_what_lies_on_a_read_only_disk_is_shown_and_exported(table, tmp_path, read_only, answered):
+    folder = tmp_path / "ws"
+    run("workspace", "new", folder, "--items", table, "-q")
+    (tmp_path / "t.csv").write_text("anchor,near,far\na,c,b\n")
+    if answered:
+        run("workspace", "import", folder, tmp_path / "t.csv")
+    before = everything(folder)
+    read_only()
+    facts = json.loads(run("workspace", "info", folder, "--json").stdout)
+    assert (facts["items"], facts["answers"]["count"]) == (3, answered)
+    run("workspace", "export", folder, "--triplets", tmp_path / "out.csv")
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 1 + answered
+    refused = run("workspace", "import", folder, tmp_path / "t.csv", code=1).stderr
+    assert "answers.sqlite cannot be changed: its disk is read-only; --database names another place" in refused
+    assert "cannot be changed: its disk is read-only" in run("serve", folder, "--port", 0, code=1).stderr
+    assert everything(folder).items() >= before.items()  # SQLite adds files where it can, and here it can
 
 
 @pytest.mark.parametrize(

@@ -262,3 +262,60 @@ def test_a_database_of_another_program_or_version_is_a_format_error(tmp_path):
         ItemTable(tmp_path / "i")
     with pytest.raises(FormatError, match="no such file"):
         ItemTable(tmp_path / "nothing")
+
+
+def spoiled(path, statement, *values):
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(statement, values)
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("statement", "value"),
+    [
+        ("UPDATE attributes SET name = ? WHERE position = 1", b"\xff"),
+        ("UPDATE attributes SET kind = ? WHERE position = 1", "date"),
+        ("UPDATE attributes SET most = ? WHERE position = 1", float("inf")),
+        ("DELETE FROM attributes WHERE position = ?", 1),
+        ("ALTER TABLE items RENAME COLUMN a2 TO a2x /* ? */", None),
+        ("DROP TABLE attributes /* ? */", None),
+    ],
+)
+def test_damaged_attributes_are_a_format_error(items, statement, value):
+    spoiled(items.path, statement, *([] if "/*" in statement else [value]))
+    with pytest.raises(FormatError, match="must be the items of a workspace"):
+        ItemTable(items.path)
+
+
+@pytest.mark.parametrize(
+    ("statement", "values"),
+    [
+        ("UPDATE columns SET numbers = ?", [None]),
+        ("UPDATE columns SET numbers = ?", [b"123"]),
+        ("UPDATE columns SET numbers = ?", [np.full(4, 9, dtype="<i4").tobytes()]),
+        ("UPDATE columns SET words = ?", ["["]),
+        ("UPDATE columns SET words = ?", ["[[1], 2]"]),
+        ("UPDATE columns SET words = ?", ["[" * 100_000]),
+        ("DELETE FROM columns", []),
+        ("DROP TABLE columns", []),
+    ],
+)
+def test_a_damaged_column_is_a_format_error_when_it_is_asked_for(items, statement, values):
+    spoiled(items.path, statement, *values)
+    damaged = ItemTable(items.path)
+    assert damaged.get([1])[0].id == "second"
+    with pytest.raises(FormatError, match="must be the items of a workspace"):
+        damaged.rows(["colour=red"])
+    damaged.close()
+
+
+def test_columns_stay_with_their_rows_where_one_is_lost(items):
+    spoiled(items.path, "DELETE FROM items WHERE row = 1")
+    damaged = ItemTable(items.path)
+    assert damaged.ids() == ["first", "damaged item 1", "<b>third</b>", "vierter ☃"]
+    assert damaged.column("colour") == ["red", None, None, "blue"]
+    assert damaged.files() == [None] * 4
+    assert list(damaged.texts(batch=3)) == [["", "", ""], [""]]
+    damaged.close()

@@ -751,6 +751,17 @@ def test_a_folder_that_another_process_is_making_is_left_alone(tmp_path):
     assert os.listdir(tmp_path) == ["ws"]
 
 
+def _described(workspace, **changes):
+    about = json.loads((workspace / "workspace.json").read_text())
+    (workspace / "workspace.json").write_text(json.dumps(about | changes))
+
+
+def _header(path, shape):
+    """An .npy file of float32 numbers that claims a shape."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    path.write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header + bytes(72))
+
+
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
@@ -759,9 +770,16 @@ def test_a_folder_that_another_process_is_making_is_left_alone(tmp_path):
         (lambda ws: (ws / "workspace.json").write_text("[]"), "must describe a workspace"),
         (lambda ws: (ws / "workspace.json").write_text('{"format": "x", "version": 1}'), "must have the format"),
         (lambda ws: (ws / "workspace.json").write_text('{"format": "cghash-workspace", "version": 1}'), "is missing"),
+        (lambda ws: _described(ws, labels=["part"]), "'labels' is missing or damaged"),
+        (lambda ws: _described(ws, skipped={}), "'skipped' is missing or damaged"),
+        (lambda ws: _described(ws, vectors={"source": 1}), "'vectors' is missing or damaged"),
+        (lambda ws: _described(ws, notes=float("nan")), "holds NaN, which is not JSON"),
+        (lambda ws: _described(ws, title="\ud800"), "surrogates not allowed"),
         (lambda ws: (ws / "vectors.npy").unlink(), "must hold the vectors"),
+        (lambda ws: _header(ws / "vectors.npy", f"({2**62}, 3)"), "must be an .npy file"),
+        (lambda ws: _header(ws / "vectors.npy", "(" * 5000), "must be an .npy file"),
         (lambda ws: np.save(ws / "vectors.npy", np.ones((5, 3), np.float32)), r"shape \(6, 3\), got shape \(5, 3\)"),
-        (lambda ws: (ws / "vectors.npy").write_bytes(b"x"), "must hold the vectors"),
+        (lambda ws: (ws / "vectors.npy").write_bytes(b"x"), "must be an .npy file"),
         (lambda ws: (ws / "items.sqlite").write_bytes(b"x"), "must be the items"),
     ],
 )

@@ -72,6 +72,7 @@ def serve(
     workspace = _workspace(folder, demo, database, sentence_model, quiet)
     if isinstance(workspace.embedder, UnnamedSentences):
         say(f"texts cannot be searched for without --sentence-model, here {workspace.embedder.model!r}", quiet)
+    workspace.records.database.check_writable()
     if workspace.records.current is None:
         _begin(workspace, quiet)
     shown = f"[{host}]" if ":" in host else host
@@ -92,6 +93,8 @@ def _begin(workspace: Workspace, quiet: bool) -> None:
         first_model(workspace)
     except NothingToLearnError as error:
         say(f"there is nothing to learn yet ({error}): the page searches by vectors", quiet)
+    except OSError as error:  # a disk that is read-only, with a database elsewhere
+        say(f"no model can be kept ({error}): the page searches by vectors, and takes answers", quiet)
 
 
 def _workspace(

@@ -99,10 +99,13 @@ class _Api(FastAPI):
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
-    await run_in_threadpool(service.jobs.resume)
+    try:
+        await run_in_threadpool(service.jobs.resume)
+    except (CGHashError, OSError) as error:  # all but learning still works
+        _log.error("the jobs cannot be taken up: %s", error)
     try:  # so that the first search need not wait
         await run_in_threadpool(service.search_by, None)
-    except CGHashError as error:  # another model can still be chosen
+    except (CGHashError, OSError) as error:  # another model can still be chosen
         _log.error("the current model cannot be used: %s", error)
     yield
     await run_in_threadpool(service.close)

@@ -1,13 +1,15 @@
 """Connections: how many there may be, and how long one may be silent or slow.
 
 A connection is a stranger's until it brings the token; without a token, until its first request is whole. Strangers
-have few places and little time: the oldest one makes room for the next, so that whoever brings the token always gets
-in. Those who are known lose their place only when it is needed and they ask for nothing.
+have few places and little time: any one of them makes room for the next, so that nobody can keep all places, nor push
+out by speed alone whoever is a moment away. Those who are known lose their place only when it is needed and they ask
+for nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -17,7 +19,8 @@ __all__ = ["Connection", "Places"]
 MOST_STRANGERS, MOST_KNOWN = 256, 512
 _LOOK = 10.0  # seconds between two looks at a connection: a stranger has as many to ask, and again as many to go
 _MOST_SILENT = 60.0  # seconds that a known one may be without a whole request
-_MOST_HEAD = 2**16  # bytes
+_MOST_UNREAD = 2**16  # bytes of a head, or of what stands between the pieces of a body
+_LEAST_BODY = 2**12  # bytes of a body between two looks, of a stranger who is given more time
 _MOST_WAITING = 16  # requests that one connection sends before the first of them is answered
 _PIECE = 4096  # bytes that are looked through at a time: what one holds can be very many requests
 _NO_WEBSOCKETS = b"HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -32,9 +35,12 @@ class Places:
         self.known: dict[Connection, None] = {}
 
     def enter(self, connection: Connection) -> None:
-        """A new connection, for which the oldest of a stranger goes where all places are taken."""
+        """A new connection, for which one of a stranger goes where all places are taken.
+
+        The oldest would always be who needs the longest from connecting to asking, while others connect very fast.
+        """
         if len(self.strangers) >= self.most_strangers:
-            self._send_away(next(iter(self.strangers)))
+            self._send_away(random.choice([*self.strangers]))
         self.strangers[connection] = None
 
     def admit(self, connection: Connection) -> bool:
@@ -65,7 +71,9 @@ class Connection(HttpToolsProtocol):
     def __init__(self, places: Places, **options: Any) -> None:
         super().__init__(**options)
         self.places = places
-        self._head: int | None = None  # bytes of a head that is not yet whole
+        self._in_head = True
+        self._unread = 0  # bytes since the last that meant something
+        self._body = 0  # bytes since the last look
         self._unsent = 0  # bytes, at the last look
         self._told_to_go = False
 
@@ -96,19 +104,30 @@ class Connection(HttpToolsProtocol):
                 return
             piece = data[start : start + _PIECE]
             super().data_received(piece)
-            if self._head is not None:
-                self._head += len(piece)
-            if (self._head or 0) > _MOST_HEAD or len(self.pipeline) > _MOST_WAITING:
+            self._unread += len(piece)
+            if self._unread > _MOST_UNREAD or len(self.pipeline) > _MOST_WAITING:
                 self.transport.abort()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._head = 0
+        self._in_head, self._unread = True, 0
         self.scope["state"]["connection"] = self
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A line of the head; lines behind the body, of which there may be as many, nobody needs."""
+        if self._in_head:
+            super().on_header(name, value)
+        else:
+            self.transport.abort()
+
     def on_headers_complete(self) -> None:
-        self._head = None
+        self._in_head, self._unread = False, 0
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._unread = 0
+        self._body += len(body)
+        super().on_body(body)
 
     def on_response_complete(self) -> None:
         self._active = self.loop.time()
@@ -125,7 +144,8 @@ class Connection(HttpToolsProtocol):
     def _look(self) -> None:
         """End the connection where nothing comes of it."""
         unsent, before = self.transport.get_write_buffer_size(), self._unsent
-        stranger = self in self.places.strangers
+        sends = not self.idle and self._body >= _LEAST_BODY
+        stranger = self in self.places.strangers and not sends
         silent = self.idle and self.loop.time() - self._active > _MOST_SILENT
         if (unsent and unsent == before) or (stranger and self._told_to_go):
             self.transport.abort()
@@ -133,5 +153,5 @@ class Connection(HttpToolsProtocol):
         if stranger or silent:
             self._told_to_go = True
             self.shutdown()  # now, or when what it asked for is answered
-        self._unsent = unsent
+        self._unsent, self._body = unsent, 0
         self._timer = self.loop.call_later(_LOOK, self._look)

@@ -3,7 +3,7 @@
 1. *Host*: a server on loopback answers only to names of loopback, so that a foreign page cannot reach it through a name
    of its own that suddenly points here (DNS rebinding).
 2. *Token*, where there is one: `Authorization: Bearer …`, or the cookie that `/login` sets; compared in constant time.
-   Who gives another one waits for the answer.
+   Who gives another one waits for the answer, even where none is needed: the right one would be known by what follows.
 3. *Origin*: what a browser sends for a foreign page is refused; a request that changes something must also be of a
    content type that a form of a foreign page cannot send.
 4. *Method*: what an address does not take is refused, with those that it takes in `Allow`.
@@ -86,8 +86,12 @@ class Token:
         kind, _, given = headers.get(b"authorization", b"").partition(b" ")
         if kind.lower() == b"bearer" and self.fits(given.strip()):
             return True
-        cookie = cookie_parser(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE, "")
-        return hmac.compare_digest(cookie.encode(), self.cookie.encode())
+        return hmac.compare_digest((_cookie(headers) or "").encode(), self.cookie.encode())
+
+
+def _cookie(headers: dict[bytes, bytes]) -> str | None:
+    """Our cookie, where a request has one."""
+    return cookie_parser(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE)
 
 
 async def wait_after_wrong(receive: Receive) -> bool:
@@ -156,11 +160,15 @@ class Guard:
         refusal = self._refusal(scope, headers, known)
         if refusal is None and known and self.token is not None:
             refusal = _place(scope)
+        has_body = refusal is None and scope["method"] in _CHANGING
+        if not known and (b"authorization" in headers or _cookie(headers) is not None):
+            if has_body:
+                await asyncio.sleep(_SECONDS_AFTER_WRONG)
+            elif not await wait_after_wrong(receive):
+                return
         if refusal is not None:
-            wrong = refusal.status == 401 and b"authorization" in headers
-            if not wrong or await wait_after_wrong(receive):
-                await _refuse(scope, send, refusal)
-        elif scope["method"] in _CHANGING:
+            await _refuse(scope, send, refusal)
+        elif has_body:
             await self._pass_on_body(scope, receive, send, known)
         else:
             await self._answer(scope, receive, send, known)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any, TypeVar
 
 from .batching import TooManyError
@@ -25,7 +29,8 @@ class Line:
 
     def __init__(self, what: str, most: int) -> None:
         self.what, self.most, self._count = what, most, 0
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=what)
+        self._waiting: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        Thread(target=self._work, name=what, daemon=True).start()  # the end of the program does not wait for it
 
     async def result(self, work: Callable[..., Result], *arguments: Any) -> Result:
         """work(*arguments), when it is its turn."""
@@ -33,9 +38,30 @@ class Line:
             raise TooManyError(f"too many {self.what} at once: try again in a moment")
         self._count += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+            future: Future[Result] = Future()
+            self._waiting.put((future, partial(work, *arguments)))
+            return await asyncio.wrap_future(future)
         finally:
             self._count -= 1
 
     def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        """What has not begun never does; what has may go on."""
+        with suppress(Empty):
+            while (piece := self._waiting.get_nowait()) is not None:
+                piece[0].cancel()
+        self._waiting.put(None)
+
+    def _work(self) -> None:
+        while (piece := self._waiting.get()) is not None:
+            future, work = piece
+            if future.set_running_or_notify_cancel():
+                _do(future, work)
+
+
+def _do(future: Future[Any], work: Callable[[], Any]) -> None:
+    try:
+        done = work()
+    except BaseException as error:  # whatever it is, who waits must hear of it
+        future.set_exception(error)
+    else:
+        future.set_result(done)

@@ -35,6 +35,9 @@ _log = logging.getLogger("cghash.web")
 _CUT = 200  # characters of a text in lists
 _MOST_PICTURES = 16  # that wait to be decoded, each held in memory as it was sent
 _MOST_THUMBNAILS = 400  # that wait to be made
+_MOST_ON_RECORDS = (
+    16  # requests that ask the database at a time: while another program holds it, the others need threads
+)
 _FRESH = 0.5  # seconds for which the current version is believed; another process may change it
 
 
@@ -59,6 +62,7 @@ class Service:
         self.batcher = Batcher()
         self.pictures = Line("pictures to search by", _MOST_PICTURES)
         self.thumbnails = Line("thumbnails", _MOST_THUMBNAILS)
+        self.room_for_records = asyncio.Semaphore(_MOST_ON_RECORDS)
         self._current: tuple[float, int | None] = (-np.inf, None)  # when it was looked up
         self._looking = False
         self._retrievals: WeakKeyDictionary[CodeSearch, Retrieval | None] = WeakKeyDictionary()

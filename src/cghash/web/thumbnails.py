@@ -13,6 +13,7 @@ from ..workspace.pictures import open_picture
 __all__ = ["SIZES", "kept_thumbnail", "picture_type", "thumbnail"]
 
 SIZES = (96, 160, 320, 640)  # pixels of the longer side
+_MOST_BYTES = 2**22  # of a thumbnail
 _TYPES = {".jpg": "image/jpeg", ".png": "image/png", ".gif": "image/gif", ".bmp": "image/bmp", ".webp": "image/webp"}
 
 
@@ -33,7 +34,8 @@ def thumbnail(workspace: Workspace, row: int, size: int) -> tuple[bytes, str]:
 def kept_thumbnail(workspace: Workspace, row: int, size: int) -> tuple[bytes, str] | None:
     """The same, where it was made before."""
     for suffix, media in ((".png", "image/png"), (".jpg", "image/jpeg")):
-        if (found := _place(workspace, row, size, suffix)).exists():
+        found = _place(workspace, row, size, suffix)
+        if found.is_file() and found.stat().st_size <= _MOST_BYTES:  # else it is none of ours
             return found.read_bytes(), media
     return None
 

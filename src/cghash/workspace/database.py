@@ -7,18 +7,20 @@ A change is committed, and on the disk, when `database.change(work)` returns: SQ
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..exceptions import CGHashError, FormatError, InvalidInputError, MissingDependencyError
 from ..reading.text import shortened
 
-__all__ = ["Database", "open_database", "readable"]
+__all__ = ["Database", "guard", "open_database", "readable"]
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -26,6 +28,12 @@ T = TypeVar("T")
 _PATIENCE = 30.0  # seconds that one writer waits for another
 _POSTGRES = ("postgresql://", "postgres://")
 _ALONE = 0x636768617368  # the number of our lock among those of the database's other users
+_OURS = {  # tables of a SQLite file, and the indexes of each
+    "cghash_format": (), "cghash_answers": ("cghash_answers_of",), "cghash_models": (), "cghash_current": (),
+    "cghash_jobs": ("cghash_jobs_of",),
+}  # fmt: skip
+_NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")  # the end of a journal that names a "super-journal"
+_EXPRESSION = -2  # the number of a column of an index that is none
 
 
 def open_database(where: str | Path) -> Database:
@@ -48,6 +56,7 @@ class Database(ABC):
     """A connection that threads share: one statement, or one transaction, at a time."""
 
     identity: str  # the type of a column that numbers its rows
+    read_only = ""  # why it cannot be changed, where that is so
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -56,6 +65,12 @@ class Database(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give the connection back."""
+
+    def freeze(self) -> None:  # noqa: B027  most have nothing to do
+        """Take no change from now on, where none could be kept."""
+
+    def check_writable(self) -> None:  # noqa: B027  most are
+        """Refuse a database that cannot be changed."""
 
     @abstractmethod
     def _run(self, statement: str, values: Sequence[Any]) -> list[Row]: ...
@@ -107,14 +122,64 @@ class Database(ABC):
             return
 
 
-def guard(connection: sqlite3.Connection, path: str | os.PathLike[str]) -> None:
-    """Let nothing run that a stranger's file holds: SQLite keeps views, triggers and functions of columns in it."""
+def _check_journal(path: str | os.PathLike[str]) -> None:
+    """Refuse a journal that names another file, which SQLite then deletes: ours never does, a stranger's may."""
+    journal = os.path.realpath(path) + "-journal"
+    if not os.path.isfile(journal):
+        return
+    with open(journal, "rb") as file:
+        file.seek(max(0, os.path.getsize(journal) - len(_NAMES_ANOTHER)))
+        names_another = file.read() == _NAMES_ANOTHER
+    if names_another:
+        raise FormatError(
+            f"{journal} must name no other file, which SQLite would delete; cghash writes no such journal: delete it"
+        )
+
+
+def guard(
+    connection: sqlite3.Connection, path: str | os.PathLike[str], tables: Mapping[str, Sequence[str]] = _OURS
+) -> None:
+    """Let nothing run that a stranger's file holds: views, triggers, checks, and functions of columns and indexes.
+
+    Parameters
+    ----------
+    connection : its schema is checked, and distrusted from now on
+    path : for messages
+    tables : the names of ours, which must be plain, and the indexes of each
+    """
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
-    ours = "(tbl_name LIKE 'cghash%' OR lower(tbl_name) IN ('items', 'attributes', 'columns'))"
-    runs = "(type IN ('view', 'trigger') OR sql LIKE 'create virtual%')"
-    for kind, name in connection.execute(f"SELECT type, name FROM sqlite_master WHERE {ours} AND {runs}"):
-        raise FormatError(f"{path} must keep what is ours in plain tables, got the {kind} {shortened(str(name))!r}")
+    ours = re.compile(rf"\b({'|'.join(tables)})\b", re.IGNORECASE)
+    for kind, name, sql in connection.execute("SELECT type, name, CAST(sql AS TEXT) FROM sqlite_master").fetchall():
+        if ours.search(str(sql)) and not _PLAIN.get(kind, _NEVER).match(str(sql)):
+            raise _not_plain(path, kind, name)
+    for table, indexes in tables.items():
+        for _, name, _, _, default, _, hidden in connection.execute(f"PRAGMA table_xinfo({table})").fetchall():
+            if hidden or default is not None:
+                raise _not_plain(path, "column", name)
+        for _, name, _, origin, some_rows in connection.execute(f"PRAGMA index_list({table})").fetchall():
+            if some_rows or (origin == "c" and name not in indexes) or _is_computed(connection, name):
+                raise _not_plain(path, "index", name)
+
+
+# what SQLite itself writes of tables and indexes that compute nothing: other words mean other things
+_PLAIN = {
+    "table": re.compile(r"CREATE TABLE (?!.*\bcheck\b)", re.IGNORECASE | re.DOTALL),
+    "index": re.compile(r"CREATE (UNIQUE )?INDEX "),
+}
+_NEVER = re.compile(r"(?!)")
+
+
+def _is_computed(connection: sqlite3.Connection, index: str) -> bool:
+    quoted = index.replace('"', '""')
+    return any(
+        column == _EXPRESSION for _, column, _ in connection.execute(f'PRAGMA index_info("{quoted}")').fetchall()
+    )
+
+
+def _not_plain(path: str | os.PathLike[str], kind: Any, name: Any) -> FormatError:
+    what = f"{shortened(str(kind))} {shortened(str(name))!r}"
+    return FormatError(f"{path} must keep what is ours in plain tables, got the {what}")
 
 
 def _why_read_only(path: str) -> str:
@@ -138,18 +203,47 @@ class SQLite(Database):
     def __init__(self, path: str | Path) -> None:
         super().__init__()
         self.path = str(path)
+        self.read_only = "" if self.path == ":memory:" else _why_read_only(self.path)
+        _check_journal(self.path)
         try:
-            self._connection = sqlite3.connect(
-                self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
-            )
+            self._connection = self._opened()
             self._connection.row_factory = sqlite3.Row
             self._connection.text_factory = readable  # else one damaged text hides all rows that are read with it
-            self._write_ahead()
+            if not self.read_only:
+                self._write_ahead()
             self._run("PRAGMA synchronous=FULL", ())
             self._run("PRAGMA foreign_keys=ON", ())
             guard(self._connection, path)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of a message that quotes a damaged file
             raise self._told(error, f"{path} must be a SQLite database: {error}") from error
+
+    def _opened(self) -> sqlite3.Connection:
+        """The file; where it cannot be changed, to be read as it is, and empty where there is none."""
+        connect = partial(sqlite3.connect, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        if not self.read_only or os.path.isdir(self.path):
+            return connect(self.path)
+        if not os.path.exists(self.path):
+            return connect(":memory:")
+        where = f"{Path(self.path).resolve().as_uri()}?mode=ro"
+        connection = connect(where, uri=True)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        except sqlite3.OperationalError:  # it would make files beside, which tell others that it reads
+            connection.close()
+            log = os.path.realpath(self.path) + "-wal"
+            if os.path.exists(log) and os.path.getsize(log):
+                words = f"{self.path} can be read only with its log, for which SQLite must write beside it"
+                raise CGHashError(f"{words}, and {self.read_only}: copy the workspace to another place") from None
+            connection = connect(f"{where}&immutable=1", uri=True)
+        return connection
+
+    def freeze(self) -> None:
+        if self.read_only:
+            self._run("PRAGMA query_only=ON", ())
+
+    def check_writable(self) -> None:
+        if self.read_only:
+            raise self._unchangeable(self.read_only)
 
     def _write_ahead(self) -> None:
         """Keep a log beside the file; SQLite does not wait by itself for another that is just changing to one."""
@@ -171,7 +265,7 @@ class SQLite(Database):
         """Nothing to do: SQLite has one writer at a time."""
 
     def _begin(self) -> None:
-        self._run("BEGIN IMMEDIATE", ())
+        self._run("BEGIN" if self.read_only else "BEGIN IMMEDIATE", ())
 
     def _settle(self) -> None:
         if self._connection.in_transaction:
@@ -181,19 +275,22 @@ class SQLite(Database):
         cursor = self._connection.cursor()
         try:
             return [dict(row) for row in cursor.execute(statement, values).fetchall()]
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise self._told(error, f"{self.path} could not be read or changed: {error}") from error
         finally:
             cursor.close()  # a statement that has not ended keeps its transaction open
 
-    def _told(self, error: sqlite3.Error, otherwise: str) -> CGHashError:
+    def _told(self, error: Exception, otherwise: str) -> CGHashError:
         """What an error means: of the disk, else of the file."""
         kind = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without its details
         if kind == sqlite3.SQLITE_FULL:
             return CGHashError(f"{self.path} could not be changed: the disk is full")
         if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) and (why := _why_read_only(self.path)):
-            return CGHashError(f"{self.path} cannot be changed: {why}; --database names another place for the answers")
+            return self._unchangeable(why)
         return FormatError(otherwise)
+
+    def _unchangeable(self, why: str) -> CGHashError:
+        return CGHashError(f"{self.path} cannot be changed: {why}; --database names another place for the answers")
 
 
 class PostgreSQL(Database):

@@ -20,6 +20,7 @@ Vectors = NDArray[np.float32]  # (n, d)
 Vector = NDArray[np.float32]  # (d,)
 
 SENTENCE_MODEL = "all-MiniLM-L6-v2"
+_MOST_SIDE = 1024  # pixels
 _SAME = 0.05  # from a vector of length 1 to the same on another device or in another precision; other models': about 1
 
 
@@ -199,7 +200,7 @@ def open_embedder(path: str | os.PathLike[str], about: dict[str, Any]) -> Embedd
 
     ways: dict[str, Callable[[], Embedder]] = {
         Given.source: Given,
-        Gist.source: lambda: Gist(int(about["size"])),
+        Gist.source: lambda: Gist(_side(about.get("size"))),
         Digits.source: Digits,
         Sentences.source: lambda: UnnamedSentences(str(about.get("model"))),
         Tfidf.source: lambda: Tfidf.load(path),
@@ -208,3 +209,10 @@ def open_embedder(path: str | os.PathLike[str], about: dict[str, Any]) -> Embedd
     if way is None:
         raise FormatError(f"the vectors' source must be one of {sorted(ways)}, got {about.get('source')!r}")
     return way()
+
+
+def _side(found: Any) -> int:
+    """Pixels of a side, as workspace.json tells them."""
+    if not isinstance(found, int) or not 4 <= found <= _MOST_SIDE or found % 4:
+        raise FormatError(f"the size of GIST features must be a multiple of 4 up to {_MOST_SIDE}, got {found!r:.60}")
+    return found

@@ -30,7 +30,7 @@ from .answer_files import (
 )
 from .folder import Workspace
 from .making import check_target
-from .records import Answer
+from .records import Answer, Records
 from .tables import open_table
 from .versions import add_model
 from .whole import whole_folder
@@ -87,7 +87,8 @@ def import_files(workspace: Workspace, files: Sequence[str | os.PathLike[str]], 
         `export_workspace` wrote
     use : whether the last model is the current one from now on
 
-    A file that was imported before adds nothing; answers keep their source and time where the file tells.
+    Of a file's answers all are stored, or none. A file that was imported before adds nothing; answers keep their source
+    and time where the file tells.
     """
     found = Imported()
     for path in _expanded(files):
@@ -148,12 +149,17 @@ def _import_answers(workspace: Workspace, path: Path, found: Imported) -> None:
         if weights is not None:
             found.notes.append(f"{path.name}: weights are not kept, every answer counts once")
         answers = list(_answers(path, rows, prefix))
-    before, _ = workspace.records.count_answers()
-    for first in range(0, len(answers), _BATCH):
-        workspace.records.add_answers(answers[first : first + _BATCH])
-    added = workspace.records.count_answers()[0] - before
+    added = workspace.records.database.change(lambda: _added(workspace.records, answers))
     found.answers += added
     found.known += len(answers) - added
+
+
+def _added(records: Records, answers: list[Answer]) -> int:
+    """How many answers were not there before; inside a change all are stored, or none."""
+    before, _ = records.count_answers()
+    for first in range(0, len(answers), _BATCH):
+        records.add_answers(answers[first : first + _BATCH])
+    return records.count_answers()[0] - before
 
 
 def _answers(path: Path, rows: NDArray[np.int64], prefix: str) -> Iterator[Answer]:

@@ -7,7 +7,7 @@ import math
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,8 +119,9 @@ class NumberColumn:
         return cls(np.frombuffer(numbers, dtype=np.float64))
 
     @classmethod
-    def read(cls, numbers: bytes, words: str) -> NumberColumn:
-        return cls(np.frombuffer(numbers, dtype="<f8"))
+    def read(cls, numbers: bytes, words: str, n: int) -> NumberColumn:
+        """What `stored` gave, of n items; TypeError or ValueError where it is damaged."""
+        return cls(_whole(numbers, "<f8", n))
 
     def stored(self) -> tuple[bytes, str]:
         return self.values.astype("<f8").tobytes(), ""
@@ -156,8 +157,14 @@ class TextColumn:
         return cls(np.frombuffer(codes, dtype=np.int32), list(places))
 
     @classmethod
-    def read(cls, codes: bytes, words: str) -> TextColumn:
-        return cls(np.frombuffer(codes, dtype="<i4"), json.loads(words))
+    def read(cls, codes: bytes, words: str, n: int) -> TextColumn:
+        """What `stored` gave, of n items; TypeError or ValueError where it is damaged."""
+        places, known = _whole(codes, "<i4", n), json.loads(words)
+        if not isinstance(known, list) or not all(value is None or isinstance(value, str) for value in known):
+            raise ValueError("its words must be a list of texts")
+        if n and not 0 <= places.min() <= places.max() < len(known):
+            raise ValueError(f"its places must be those of {len(known)} words")
+        return cls(places, known)
 
     def stored(self) -> tuple[bytes, str]:
         return self.codes.astype("<i4").tobytes(), json.dumps(self.words, ensure_ascii=False)
@@ -172,3 +179,11 @@ class TextColumn:
         part = str(condition.value).casefold()
         good = [word is not None and part in str(word).casefold() for word in self.words]
         return np.array(good, dtype=np.bool_)[self.codes]
+
+
+def _whole(content: bytes, kind: str, n: int) -> NDArray[Any]:
+    """The n numbers of a column."""
+    found = np.frombuffer(content, dtype=kind)
+    if len(found) != n:
+        raise ValueError(f"it must hold {n} numbers, got {len(found)}")
+    return found

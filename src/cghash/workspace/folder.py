@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import FormatError, InvalidInputError
+from ..reading.arrays import read_array
+from ..reading.sources import source_of
 from .embedding import Embedder, Sentences, UnnamedSentences, open_embedder
 from .items import ItemTable
 
@@ -140,7 +142,8 @@ class Workspace:
         return path
 
     def inside(self, *names: str) -> Path:
-        """The path of a file or folder of the workspace; FormatError where links lead out of it, as strangers' may."""
+        """The path of a file or folder of the workspace; FormatError where links lead out of it, as strangers' may,
+        or where it is neither."""
         return _inside(self.folder, *names)
 
     def model_path(self, version: int) -> Path:
@@ -149,6 +152,7 @@ class Workspace:
 
     def index_path(self, version: int) -> Path:
         """The index of all items under a model version."""
+        self.inside("indexes", f"{version:04d}.index.log")  # which is read and written with it
         return self.inside("indexes", f"{version:04d}.index")
 
     def close(self) -> None:
@@ -168,6 +172,8 @@ def _inside(folder: Path, *names: str) -> Path:
     path = folder.joinpath(*names)
     if not path.resolve().is_relative_to(folder.resolve()):
         raise FormatError(f"{path} must lie in the workspace, and is, or is below, a link that leads out of it")
+    if path.exists() and not (path.is_file() or path.is_dir()):  # who reads a pipe waits for whoever writes it
+        raise FormatError(f"{path} must be a file")
     return path
 
 
@@ -176,7 +182,8 @@ def _about(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InvalidInputError(f"{folder} must be a workspace ('cghash workspace new' makes one), got no {WORKSPACE}")
     try:
-        about = json.loads(path.read_text("utf-8"))
+        about = json.loads(path.read_text("utf-8"), parse_constant=_no_constant)
+        json.dumps(about, ensure_ascii=False).encode()  # no half characters, which no database takes
         found, version = about["format"], about["version"]
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise FormatError(f"{path} must describe a workspace: {error}") from error
@@ -186,20 +193,31 @@ def _about(folder: Path) -> dict[str, Any]:
     return about  # type: ignore[no-any-return]
 
 
+def _no_constant(name: str) -> None:
+    raise ValueError(f"it holds {name}, which is not JSON")
+
+
 def _check_about(path: Path, about: dict[str, Any]) -> None:
-    kinds = {"key": str, "title": str, "items": int, "dimension": int, "vectors": dict, "created": str}
-    wrong = [name for name, kind in kinds.items() if not isinstance(about.get(name), kind)]
-    if wrong or about.get("kind") not in KINDS:
-        raise FormatError(f"{path} must describe a workspace; {(wrong or ['kind'])[0]!r} is missing or damaged")
+    kinds: dict[str, type | tuple[type, ...]] = {
+        "key": str, "title": str, "items": int, "dimension": int, "created": str, "labels": (str, type(None)),
+        "vectors": dict, "notes": list, "skipped": dict,
+    }  # fmt: skip
+    wrong = [name for name, kind in kinds.items() if name not in about or not isinstance(about[name], kind)]
+    if not wrong:
+        parts = {"kind": about.get("kind") in KINDS, "vectors": isinstance(about["vectors"].get("source"), str)}
+        parts["skipped"] = isinstance(about["skipped"].get("count"), int)
+        wrong = [name for name, whole in parts.items() if not whole]
+    if wrong:
+        raise FormatError(f"{path} must describe a workspace; {wrong[0]!r} is missing or damaged")
 
 
 def _vectors(path: Path, shape: tuple[int, int]) -> NDArray[np.float32]:
     try:
-        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
+        vectors = read_array(source_of(path))
+    except OSError as error:
         raise FormatError(f"{path} must hold the vectors of a workspace: {error}") from error
-    if not isinstance(vectors, np.ndarray) or vectors.shape != shape or vectors.dtype != np.float32:
+    if vectors.shape != shape or vectors.dtype != np.float32:
         raise FormatError(
-            f"{path} must hold float32 vectors of shape {shape}, got shape {getattr(vectors, 'shape', None)}"
+            f"{path} must hold float32 vectors of shape {shape}, got shape {vectors.shape} of {vectors.dtype}"
         )
     return vectors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import sqlite3
 import threading
@@ -19,7 +20,8 @@ from numpy.typing import NDArray
 
 from ..exceptions import FormatError, InvalidInputError
 from .database import guard, readable
-from .filters import NUMBER, Column, NumberColumn, TextColumn, Value, parse_filter
+from .filters import NUMBER, TEXT, Column, NumberColumn, TextColumn, Value, parse_filter
+from .plain_json import read_json
 
 __all__ = ["Attribute", "Item", "ItemTable"]
 
@@ -28,6 +30,7 @@ Rows = NDArray[np.int64]
 _log = logging.getLogger("cghash.workspace")
 
 VERSION = 1
+_TABLES: dict[str, tuple[str, ...]] = {"items": (), "attributes": (), "columns": ()}
 _MAPPED = (1 << 31) - (1 << 16)  # bytes, the most that SQLite maps
 _REMEMBERED = 16  # answers to filters; of a million items, 8 MB each
 
@@ -85,12 +88,13 @@ class ItemTable:
         if not self.path.is_file():
             raise FormatError(f"{path} must be the items of a workspace, but there is no such file")
         try:
-            self._check()
+            self._check_version()
             self._n = int(self._one("SELECT coalesce(max(row) + 1, 0) FROM items"))
             self._names = [attribute.name for attribute in self.attributes]
-        except (sqlite3.DatabaseError, ValueError) as error:
+            self._check_columns()
+        except BaseException:
             self.close()
-            raise FormatError(f"{path} must be the items of a workspace: {error}") from error
+            raise
 
     def __len__(self) -> int:
         return self._n
@@ -99,16 +103,18 @@ class ItemTable:
     def attributes(self) -> list[Attribute]:
         """The attributes, in the order of the source."""
         found = self._all('SELECT name, kind, "values", least, most FROM attributes ORDER BY position')
+        for name, kind, _, *bounds in found:
+            if not isinstance(name, str) or kind not in (NUMBER, TEXT) or not all(map(_is_bound, bounds)):
+                raise self._refused(f"attribute {name!r:.60} is damaged")
         return [Attribute(name, kind, self._values(name, values), *bounds) for name, kind, values, *bounds in found]
 
     def _values(self, name: str, stored: Any) -> list[str | int | float] | None:
         """The different values of an attribute; where they are damaged, as if there were many."""
         try:
-            found: list[str | int | float] | None = json.loads(stored) if stored else None
-        except (TypeError, ValueError) as error:
+            return _listed(stored) if stored else None
+        except ValueError as error:
             self._note(f"the values of attribute {name!r} are damaged: {error}")
             return None
-        return found
 
     def get(self, rows: Iterable[int]) -> list[Item]:
         """The items of some rows, in the order that was asked for."""
@@ -147,7 +153,8 @@ class ItemTable:
 
     def ids(self) -> list[str]:
         """The ids of all items, by row."""
-        return [cells[0] for cells in self._all("SELECT id FROM items ORDER BY row")]
+        found = enumerate(self._by_row("id"))
+        return [key if isinstance(key, str) else self._lost(row).id for row, key in found]
 
     def ids_of(self, rows: Sequence[int]) -> list[str]:
         """The ids of some rows, which must be there, in the order that was asked for."""
@@ -159,17 +166,17 @@ class ItemTable:
         """One attribute of all items, by row."""
         if name not in self._names:
             raise InvalidInputError(f"attribute must be one of {self._names}, got {name!r}")
-        return [cells[0] for cells in self._all(f"SELECT a{self._names.index(name)} FROM items ORDER BY row")]
+        return self._by_row(f"a{self._names.index(name)}")
 
     def texts(self, batch: int = 1024) -> Iterator[list[str]]:
         """The texts of all items, by row, some at a time; empty where there is none."""
         for first in range(0, self._n, batch):
-            cells = self._all("SELECT text FROM items WHERE row >= ? AND row < ? ORDER BY row", first, first + batch)
-            yield [text or "" for (text,) in cells]
+            found = self._by_row("text", range(first, min(first + batch, self._n)))
+            yield [text if isinstance(text, str) else "" for text in found]
 
     def files(self) -> list[str | None]:
         """The files of all items, by row, below DIR/items."""
-        return [cells[0] for cells in self._all("SELECT file FROM items ORDER BY row")]
+        return self._by_row("file")
 
     def close(self) -> None:
         """Close the file in every thread."""
@@ -177,6 +184,16 @@ class ItemTable:
             connection.close()
         self._opened.clear()
         self._local = threading.local()
+
+    def _by_row(self, column: str, rows: range | None = None) -> list[Any]:
+        """A column of items, by row; None in the place of a row that is not there."""
+        wanted = range(self._n) if rows is None else rows
+        statement = f"SELECT row, {column} FROM items WHERE row >= ? AND row < ? ORDER BY row"
+        found = self._all(statement, wanted.start, wanted.stop)
+        if len(found) == len(wanted):
+            return [cell for _, cell in found]
+        there = dict(found)
+        return [there.get(row) for row in wanted]
 
     def _item(self, cells: Sequence[Any]) -> Item:
         row, key, file, *values, text = cells
@@ -207,20 +224,36 @@ class ItemTable:
     def _column(self, position: int) -> Column:
         if position not in self._columns:
             kind = NumberColumn if self.attributes[position].kind == NUMBER else TextColumn
-            [stored] = self._all("SELECT numbers, words FROM columns WHERE position = ?", position)
-            self._columns[position] = kind.read(*stored)
+            try:
+                [(stored, words)] = self._all("SELECT numbers, words FROM columns WHERE position = ?", position)
+                self._columns[position] = kind.read(stored, words, self._n)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise self._refused(f"the column of attribute {self._names[position]!r} is damaged: {error}") from error
         return self._columns[position]
 
-    def _check(self) -> None:
+    def _check_version(self) -> None:
         version = self._one("PRAGMA user_version")
         if version != VERSION:
-            raise ValueError(f"its version is {version}; this cghash reads version {VERSION}")
+            raise self._refused(f"its version is {version}; this cghash reads version {VERSION}")
+
+    def _check_columns(self) -> None:
+        cells = self._connection().execute("SELECT * FROM items LIMIT 0").description
+        found = [name for name, *_ in cells]
+        expected = ["row", "id", "file", *(f"a{i}" for i in range(len(self._names))), "text"]
+        if found != expected:
+            raise self._refused(f"its columns must be {', '.join(expected)}, got {', '.join(found)}")
+
+    def _refused(self, words: str) -> FormatError:
+        return FormatError(f"{self.path} must be the items of a workspace: {words}")
 
     def _one(self, statement: str) -> Any:
         return self._all(statement)[0][0]
 
     def _all(self, statement: str, *values: Any) -> list[Any]:
-        return self._connection().execute(statement, values).fetchall()
+        try:
+            return self._connection().execute(statement, values).fetchall()
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of a message that quotes a damaged file
+            raise self._refused(str(error)) from error
 
     def _connection(self) -> sqlite3.Connection:
         """This thread's; the file never changes, so that no lock is needed."""
@@ -228,9 +261,21 @@ class ItemTable:
             where = f"{self.path.resolve().as_uri()}?mode=ro&immutable=1"
             connection = sqlite3.connect(where, uri=True, check_same_thread=False)
             connection.text_factory = readable
-            guard(connection, self.path)
+            guard(connection, self.path, _TABLES)
             connection.execute(f"PRAGMA mmap_size = {_MAPPED}")
             with self._lock:
                 self._opened.append(connection)
             self._local.connection = connection
         return self._local.connection  # type: ignore[no-any-return]
+
+
+def _is_bound(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and math.isfinite(value))
+
+
+def _listed(text: str) -> list[str | int | float]:
+    """The different values of an attribute, as they are kept."""
+    found = read_json(text)
+    if not isinstance(found, list) or not all(isinstance(value, str) or _is_bound(value) for value in found):
+        raise ValueError("they must be a list of texts or numbers")
+    return found

@@ -11,7 +11,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ..exceptions import InUseError
+from ..exceptions import FormatError, InUseError, InvalidInputError
 from .folder import DATABASE, Workspace
 from .learning import check_parameters
 from .records import ACTIVE_STATES, Job
@@ -33,6 +33,7 @@ class Jobs:
 
     def start(self, parameters: dict[str, Any]) -> Job:
         """Begin to learn from the answers that there are."""
+        self._check_place()
         before = self.workspace.records.active_job()
         if before is not None:
             self.look_after(before.id)
@@ -87,6 +88,13 @@ class Jobs:
                 process.kill()
                 process.wait()
 
+    def _check_place(self) -> None:
+        place = self.workspace.inside("checkpoints")
+        try:
+            place.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InvalidInputError(f"nothing can be learned where models cannot be kept: {error.strerror}") from error
+
     def _run(self, number: int) -> None:
         job_folder(self.workspace, number).mkdir(parents=True, exist_ok=True)
         settings = {DATABASE: self.workspace.database, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -106,4 +114,9 @@ class Jobs:
             process = self._processes.get(job.id)
         if process is None and datetime.now(UTC) - datetime.fromisoformat(job.changed) < _COMING_UP:
             return True
-        return (process is not None and process.poll() is None) or is_working(self.workspace, job.id)
+        if process is not None and process.poll() is None:
+            return True
+        try:
+            return is_working(self.workspace, job.id)
+        except FormatError:  # its lock is none of ours
+            return False

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from .._validation import check_choice
 from ..exceptions import FormatError, InvalidInputError
 from .database import Database, Row, open_database
+from .plain_json import read_json
 
 __all__ = ["ACTIVE_STATES", "Answer", "Job", "Records", "Version", "open_records"]
 
@@ -28,6 +29,7 @@ LEARNED_FROM = ("active", "list", "import")  # test answers only measure
 STATES = ("queued", "running", "cancelling", "done", "failed", "cancelled")
 ACTIVE_STATES = ("queued", "running", "cancelling")
 FORMAT = 1
+_MOST_VERSIONS = 10**9
 
 _log = logging.getLogger("cghash.workspace")
 
@@ -141,6 +143,7 @@ class Records:
         self.database, self.workspace, self.n_items = database, workspace, n_items
         self._damaged: dict[tuple[str, Any], str] = {}  # what and its number: why
         database.change(self._make_tables)
+        database.freeze()
 
     def _make_tables(self) -> None:
         database = self.database
@@ -175,7 +178,9 @@ class Records:
                 found.append(read(row))
                 self._damaged.pop((what, row[number]), None)
             except ValueError as error:
-                self._note(what, row[number], str(error))
+                self._note(what, row.get(number), str(error))
+            except KeyError as error:
+                self._note(what, row.get(number), f"it has no column {error}")
         return found
 
     def _note(self, what: str, number: Any, reason: str) -> None:
@@ -260,8 +265,9 @@ class Records:
         def number() -> Version:
             self.database.alone()
             found = self.database.run(
-                "SELECT COALESCE(MAX(CAST(version AS BIGINT)), 0) AS last FROM cghash_models WHERE workspace = ?",
-                [self.workspace],
+                "SELECT COALESCE(MAX(CAST(version AS BIGINT)), 0) AS last FROM cghash_models "
+                "WHERE workspace = ? AND version BETWEEN 1 AND ?",
+                [self.workspace, _MOST_VERSIONS - 1],
             )
             numbered = replace(version, version=int(found[0]["last"]) + 1, created=_now())
             values = [*_plain(asdict(numbered)).items()]
@@ -324,6 +330,8 @@ class Records:
     def _version(self, row: Row) -> Version:
         """A version; one whose report alone is damaged can still be used."""
         _check(row, _OF_VERSION)
+        if not 1 <= row["version"] <= _MOST_VERSIONS:
+            raise ValueError(f"version must be from 1 to {_MOST_VERSIONS}, got {row['version']}")
         try:
             report = _object(row["report"], "report")
         except ValueError as error:
@@ -429,8 +437,8 @@ def _job(row: Row) -> Job:
 
 def _object(text: Any, name: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
-    except (TypeError, ValueError, RecursionError) as error:
+        found = read_json(text)
+    except ValueError as error:
         raise ValueError(f"{name} must be JSON: {error}") from error
     if not isinstance(found, dict):
         raise ValueError(f"{name} must be a JSON object, got {found!r:.60}")

@@ -99,6 +99,7 @@ class Tfidf(Embedder):
             vocabulary = arrays["words"].tobytes().decode().split("\n")
             idf, components = arrays["idf"], arrays["components"]
             fitting = components.ndim == 2 and idf.shape == (len(vocabulary),) == components.shape[1:]
+            finite = all(a.dtype.kind == "f" and np.isfinite(a).all() for a in (idf, components))
         except (KeyError, UnicodeDecodeError) as error:
             raise FormatError(f"{path} must hold words, their weights and components: {error}") from error
         if not fitting:
@@ -106,6 +107,8 @@ class Tfidf(Embedder):
                 f"{path} must hold a weight and a component for each of {len(vocabulary)} words, "
                 f"got shapes {idf.shape} and {components.shape}"
             )
+        if not finite:
+            raise FormatError(f"{path} must hold finite weights and components, got others")
         return cls(vocabulary, idf, components)
 
     @cached_property

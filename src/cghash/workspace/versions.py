@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from .._validation import check_whole
 from ..codes import unpack
 from ..estimator import CodeEstimator, functions_of
-from ..exceptions import InvalidInputError
+from ..exceptions import FormatError, InvalidInputError
 from ..index import WeightedHammingIndex
 from ..models import load
 from .records import Version
@@ -211,6 +211,10 @@ class Versions:
         model = load(self.workspace.model_path(version))
         index = WeightedHammingIndex.load(self.workspace.index_path(version), n_jobs=self.n_jobs)
         index.check_model(functions_of(model))
+        if len(index) != len(self.workspace.items):
+            raise FormatError(
+                f"the index of version {version} must hold {len(self.workspace.items)} items, got {len(index)}"
+            )
         codes = index.reconstruct(np.arange(len(index)))
         return CodeSearch(model, codes, index)
 

@@ -6,6 +6,7 @@ answers are kept beside the checkpoint, so that it learns the same thing. A lock
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -15,12 +16,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import CGHashError
+from ..exceptions import CGHashError, FormatError
 from ..storage import written_atomically
 from .folder import Workspace
 from .learning import learn
@@ -33,21 +34,21 @@ _PATIENCE = 2.0  # seconds that a worker waits for a lock which someone only loo
 _GENTLE = 10  # niceness: who searches comes first
 
 
-def job_folder(workspace: Workspace, job: int) -> Path:
-    """Where a job keeps its checkpoint, its answers and its lock."""
-    return workspace.inside("checkpoints", f"job-{job}")
+def job_folder(workspace: Workspace, job: int, *names: str) -> Path:
+    """Where a job keeps its checkpoint, its answers and its lock; or one of these."""
+    return workspace.inside("checkpoints", f"job-{job}", *names)
 
 
 def is_working(workspace: Workspace, job: int) -> bool:
     """Whether some process works at a job now."""
-    with _locked(job_folder(workspace, job)) as mine:
+    with _locked(workspace, job) as mine:
         return not mine
 
 
 def work(workspace: Workspace, number: int) -> str:
     """Do a job, or go on with it; the state in which it ended."""
     folder = job_folder(workspace, number)
-    with _locked(folder, _PATIENCE) as mine:
+    with _locked(workspace, number, _PATIENCE) as mine:
         if not mine:
             return "running"  # someone else's
         records = workspace.records
@@ -55,7 +56,7 @@ def work(workspace: Workspace, number: int) -> str:
             return _end(records, folder, number, "cancelled", "cancelled before it began")
         try:
             with _interrupted_when_cancelled(workspace, number):
-                _learn(workspace, records.job(number), folder)
+                _learn(workspace, records.job(number))
         except KeyboardInterrupt:
             if records.job(number).state == "cancelling":
                 return _end(records, folder, number, "cancelled", "cancelled")
@@ -68,10 +69,11 @@ def work(workspace: Workspace, number: int) -> str:
         return "done"
 
 
-def _learn(workspace: Workspace, job: Job, folder: Path) -> None:
+def _learn(workspace: Workspace, job: Job) -> None:
     """Learn the job's version; one that a worker had finished when it was killed is not learned twice."""
     records = workspace.records
-    answers, last = _answers(records, folder)
+    answers, last = _answers(records, job_folder(workspace, job.id, "answers.npy"))
+    checkpoint = job_folder(workspace, job.id, "state")
 
     def tell(progress: dict[str, Any]) -> None:
         if not records.change_job(job.id, when=("running",), progress=progress):
@@ -82,15 +84,14 @@ def _learn(workspace: Workspace, job: Job, folder: Path) -> None:
     version = (
         finished[0]
         if finished
-        else learn(workspace, answers, job.parameters, about=about, checkpoint=folder / "state", tell=tell)
+        else learn(workspace, answers, job.parameters, about=about, checkpoint=checkpoint, tell=tell)
     )
     message = f"version {version.version} was learned from {len(answers)} answers"
     records.change_job(job.id, state="done", version=version.version, message=message)
 
 
-def _answers(records: Records, folder: Path) -> tuple[NDArray[np.int64], int]:
+def _answers(records: Records, path: Path) -> tuple[NDArray[np.int64], int]:
     """The answers that were there when the job first began, and the number of the last."""
-    path = folder / "answers.npy"
     if not path.exists():
         known = records.answers()
         told = [a.triplet for a in known if a.source in LEARNED_FROM and a.triplet is not None]
@@ -130,21 +131,35 @@ def _interrupted_when_cancelled(workspace: Workspace, number: int) -> Iterator[N
 
 
 @contextmanager
-def _locked(folder: Path, patience: float = 0.0) -> Iterator[bool]:
+def _locked(workspace: Workspace, job: int, patience: float = 0.0) -> Iterator[bool]:
     """Hold a job's lock; False where another process holds it. It is free once its holder is dead."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w") as file:
+    path = job_folder(workspace, job, "lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = _opened(path)
+    try:
         last = time.monotonic() + patience
-        while not (mine := _taken(file)) and time.monotonic() < last:
+        while not (mine := _taken(lock)) and time.monotonic() < last:
             time.sleep(0.05)
         yield mine
+    finally:
+        os.close(lock)
 
 
-def _taken(file: IO[str]) -> bool:
+def _opened(path: Path) -> int:
+    """A lock file, made where there is none; what is in it stays, and no link is followed."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise FormatError(f"{path} must be a file, and is a link") from error
+
+
+def _taken(lock: int) -> bool:
     import fcntl
 
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,9 @@ _MOST_JPEG = 4 * MOST_PIXELS  # of a JPEG file, which can be decoded at half its
 _MOST_BYTES = 1 << 27  # of a file: so many pixels of 8 bytes, the most that is read, fit without compression
 _MOST_SIDE = 65_535  # pixels, of a JPEG file; Pillow keeps an address for each line
 _TILE_WIDTH, _TILE_LENGTH = 322, 323  # tags of TIFF
+_MOST_SCANS = 100  # of a JPEG file; each passes over the whole picture, and progressive ones have about 10
+_MOST_COMMENTS = 1000  # marks of comments in a PPM file of plain text, which Pillow skips slowly
+_BLOCK = 1 << 20  # bytes that are looked through at a time
 
 
 def read_grey(path: str | os.PathLike[str], *, largest: int | None = None) -> Grey:
@@ -58,16 +62,23 @@ def read_grey(path: str | os.PathLike[str], *, largest: int | None = None) -> Gr
 
 
 class _Room:
-    """So many pixels may be decoded at a time; whoever needs more waits until others have gone."""
+    """So many pixels may be decoded at a time; whoever needs more waits, and whoever comes later waits behind."""
 
     def __init__(self, pixels: int) -> None:
         self._free, self._changed = pixels, Condition()
+        self._waiting: deque[object] = deque()
 
     @contextmanager
     def taken(self, pixels: int) -> Iterator[None]:
+        me = object()
         with self._changed:
-            self._changed.wait_for(lambda: self._free >= pixels)
-            self._free -= pixels
+            self._waiting.append(me)
+            try:
+                self._changed.wait_for(lambda: self._waiting[0] is me and self._free >= pixels)
+                self._free -= pixels
+            finally:
+                self._waiting.remove(me)
+                self._changed.notify_all()  # there may be room for the next too
         try:
             yield
         finally:
@@ -96,6 +107,7 @@ def decoded(
     with pillow.open(file, formats=formats) as image:
         size = image.size
         _check_header(image)
+        _check_work(image)
         _shrink(image, least)
         width, height = image.size
         if width * height > MOST_PIXELS:
@@ -124,6 +136,41 @@ def _check_header(image: Any) -> None:
         raise ValueError(f"it claims a tile of {tile} pixels; at most {MOST_PIXELS} are decoded")
 
 
+def _check_work(image: Any) -> None:
+    """Refuse what costs more time than its bytes and pixels do."""
+    if image.format in ("JPEG", "MPO"):
+        marks = [_scan_of(n) for n in range(1, 5)]
+        if _count(image.fp, marks, _MOST_SCANS) > _MOST_SCANS:
+            raise ValueError(f"it has more than {_MOST_SCANS} scans")
+    if image.format == "PPM" and _is_plain(image.fp) and _count(image.fp, [b"#"], _MOST_COMMENTS) > _MOST_COMMENTS:
+        raise ValueError(f"it has more than {_MOST_COMMENTS} comments")
+
+
+def _scan_of(components: int) -> bytes:
+    """The first bytes of a scan of a JPEG file."""
+    return b"\xff\xda" + (6 + 2 * components).to_bytes(2) + bytes([components])
+
+
+def _is_plain(file: IO[bytes]) -> bool:
+    """Whether a PPM file is plain text."""
+    after = file.tell()
+    file.seek(0)
+    plain = file.read(2) in (b"P1", b"P2", b"P3")
+    file.seek(after)
+    return plain
+
+
+def _count(file: IO[bytes], marks: Sequence[bytes], most: int) -> int:
+    """How often some marks of one length stand in a file; where that is more than enough, not all of them."""
+    after, count, before = file.tell(), 0, b""
+    file.seek(0)
+    while count <= most and (block := before + file.read(_BLOCK)) != before:
+        count += sum(block.count(mark) for mark in marks)
+        before = block[len(block) - len(marks[0]) + 1 :]
+    file.seek(after)
+    return count
+
+
 def _shrink(image: Any, least: int | None) -> None:
     """Let a JPEG file be decoded at a fraction of its size, where less is enough or all of it too much."""
     if image.format not in ("JPEG", "MPO"):
@@ -140,7 +187,7 @@ def _one_scan(image: Any) -> bool:
     """Whether a JPEG file is decoded line by line; of several scans all coefficients are kept at full size."""
     file, n = image.fp, image.layers
     after = file.tell()  # the header of the first scan
-    header = b"\xff\xda" + (6 + 2 * n).to_bytes(2) + bytes([n])
+    header = _scan_of(n)
     file.seek(max(0, after - 8 - 2 * n))
     one = file.read(len(header)) == header and "progressive" not in image.info
     file.seek(after)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 import orjson
 from fastapi import Request, Response
+from fastapi.routing import APIRoute
 
 from ..schemas import Failure
 from ..service import Service
 
-__all__ = ["REFUSED", "answered", "service_of"]
+__all__ = ["REFUSED", "OfRecords", "answered", "service_of"]
 
 # what OpenAPI says of every address that can refuse
 REFUSED: dict[int | str, dict[str, Any]] = {
@@ -27,6 +29,19 @@ REFUSED: dict[int | str, dict[str, Any]] = {
         503: "Too many requests at once",
     }.items()
 }
+
+
+class OfRecords(APIRoute):
+    """Addresses that ask the database, which another program may hold for long: they never take all threads."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handled(request: Request) -> Response:
+            async with service_of(request).room_for_records:
+                return await handle(request)
+
+        return handled
 
 
 def service_of(request: Request) -> Service:

@@ -24,9 +24,9 @@ from ..schemas import (
     UndoneOut,
 )
 from ..service import NotThereError, Service
-from . import REFUSED, answered, service_of
+from . import REFUSED, OfRecords, answered, service_of
 
-router = APIRouter(prefix="/api", tags=["answers"], responses=REFUSED)
+router = APIRouter(prefix="/api", tags=["answers"], responses=REFUSED, route_class=OfRecords)
 
 _MOST_SKIPPED = 100
 _MOST_CONTRADICTING = 12  # answers that are shown of one contradiction

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path as FilePath
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
 
 from ...exceptions import CGHashError
@@ -20,10 +22,10 @@ Filters = Annotated[list[Filter], Query(max_length=MOST_FILTERS, description="co
 
 
 @router.get("/workspace", response_model=WorkspaceOut)
-def workspace(request: Request) -> Response:
+async def workspace(request: Request) -> Response:
     """What this workspace holds."""
     service = service_of(request)
-    about, embedder = service.workspace.about, service.workspace.embedder
+    about, embedder = service.workspace.about, await run_in_threadpool(lambda: service.workspace.embedder)
     attributes = [
         {"name": a.name, "kind": a.kind, "values": a.values, "least": a.least, "most": a.most}
         for a in service.items.attributes
@@ -38,7 +40,7 @@ def workspace(request: Request) -> Response:
             "vectors": about["vectors"]["source"],
             "labels": about["labels"],
             "attributes": attributes,
-            "current": service.current,
+            "current": await service.current_soon(),
             "queries": {"image": embedder.takes_image, "text": embedder.takes_text},
         }
     )
@@ -90,15 +92,18 @@ async def image(request: Request, row: RowPath, size: Annotated[int, Query(), WH
             found = await service.thumbnails.result(thumbnail, service.workspace, row, size or SIZES[-1])
     except (CGHashError, OSError) as error:
         raise NotThereError(f"the picture of item {row} cannot be shown") from error
-    return Response(found[0], media_type=found[1], headers=headers)
+    shown, media = found
+    if isinstance(shown, bytes):
+        return Response(shown, media_type=media, headers=headers)
+    return FileResponse(shown, media_type=media, headers=headers)  # in pieces: it may be of any size
 
 
-def _made(service: Service, row: int, size: int) -> tuple[bytes, str] | None:
+def _made(service: Service, row: int, size: int) -> tuple[bytes | FilePath, str] | None:
     """The original or a thumbnail that was made before, where there is one to show."""
     path = service.workspace.picture(row)
     if path is None:
         raise NotThereError(f"item {row} has no picture")
     media = picture_type(path)
     if size == 0 and media is not None:
-        return path.read_bytes(), media
+        return path, media
     return kept_thumbnail(service.workspace, row, size or SIZES[-1])

@@ -16,9 +16,9 @@ from ...workspace.records import ACTIVE_STATES, Job
 from ..batching import TooManyError
 from ..schemas import MOST_NUMBER, WHOLE, Failure, JobRequest, JobsOut, Nothing, OneJobOut
 from ..service import NotThereError, Service
-from . import REFUSED, answered, service_of
+from . import REFUSED, OfRecords, answered, service_of
 
-router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=REFUSED)
+router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=REFUSED, route_class=OfRecords)
 
 Number = Annotated[int, Path(ge=1, le=MOST_NUMBER), WHOLE]
 _LOOK = 0.25  # seconds between two looks at a job
@@ -82,7 +82,8 @@ async def _stream(request: Request, service: Service, number: int) -> AsyncItera
     try:
         last, silent = None, 0.0
         while not state.stopping and not await request.is_disconnected():
-            found = await run_in_threadpool(service.jobs.look_after, number)
+            async with service.room_for_records:
+                found = await run_in_threadpool(service.jobs.look_after, number)
             if found != last:
                 last, silent = found, 0.0
                 yield b"data: " + orjson.dumps(_shown(found)) + b"\n\n"

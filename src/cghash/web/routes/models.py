@@ -14,9 +14,9 @@ from ...workspace.records import Version
 from ...workspace.versions import CodeSearch, VectorSearch
 from ..schemas import MOST_NUMBER, WHOLE, BitsOut, ChangesOut, CurrentRequest, CurveOut, ModelDetailOut, ModelsOut
 from ..service import NotThereError, Service
-from . import REFUSED, answered, service_of
+from . import REFUSED, OfRecords, answered, service_of
 
-router = APIRouter(prefix="/api/models", tags=["models"], responses=REFUSED)
+router = APIRouter(prefix="/api/models", tags=["models"], responses=REFUSED, route_class=OfRecords)
 
 Number = Annotated[int, Path(ge=1, le=MOST_NUMBER), WHOLE]
 _ON_A_SIDE = 8  # items shown of each side of a bit

@@ -9,10 +9,12 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
 
 from ..guard import COOKIE, Token, wait_after_wrong
 from ..metrics import Metrics
 from ..schemas import HealthOut
+from ..service import Service
 from . import answered, service_of
 
 router = APIRouter()
@@ -72,15 +74,20 @@ async def health(request: Request) -> Response:
 
 
 @router.get("/metrics", response_class=PlainTextResponse, tags=["state"])
-def metrics(request: Request) -> PlainTextResponse:
+async def metrics(request: Request) -> PlainTextResponse:
     """Counts and times of requests, for Prometheus."""
     service = service_of(request)
+    async with service.room_for_records:
+        gauges = await run_in_threadpool(_gauges, service)
+    text = cast(Metrics, request.app.state.metrics).text(gauges)
+    return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+
+def _gauges(service: Service) -> dict[str, float]:
     told, undone = service.records.count_answers()
-    gauges = {
+    return {
         "items": float(len(service.items)),
         "answers": float(told - undone),
         "model_version": float(service.current or 0),
         "jobs_running": float(service.records.active_job() is not None),
     }
-    text = cast(Metrics, request.app.state.metrics).text(gauges)
-    return PlainTextResponse(text, media_type="text/plain; version=0.0.4")

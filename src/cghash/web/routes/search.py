@@ -94,10 +94,15 @@ async def _searched(service: Service, query: Any, asked: SearchOptions) -> dict[
 
 async def _opened(service: Service, asked: SearchOptions) -> tuple[int | str, CodeSearch | VectorSearch]:
     """The ranking; where a file or the database must be asked for it, in a thread."""
-    model = await service.current_soon() if asked.model is None else asked.model
-    if asked.bits is None and service.versions.is_open(model):
+    model: int | str | None = await service.current_soon() if asked.model is None else asked.model
+    model = VECTORS if model is None else model
+    is_open = model == VECTORS or service.versions.is_open(model)
+    if is_open and asked.bits is None:
         return service.search_by(model)
-    return await run_in_threadpool(service.search_by, VECTORS if model is None else model, asked.bits)
+    if is_open:
+        return await run_in_threadpool(service.search_by, model, asked.bits)
+    async with service.room_for_records:
+        return await run_in_threadpool(service.search_by, model, asked.bits)
 
 
 async def _nearest(
