@@ -72,6 +72,14 @@ def write(name: str, command: str, rows: Any, packages: tuple[str, ...] = ()) ->
     print(f"wrote {path.relative_to(Path.cwd())}" if path.is_relative_to(Path.cwd()) else f"wrote {path}")
 
 
+def write_rows(name: str, command: str, rows: list[dict[str, Any]], keys: tuple[str, ...]) -> None:
+    """Keep rows beside those that were kept before, in the place of rows with the same keys."""
+    path = RESULTS / f"{name}.json"
+    known = json.loads(path.read_text())["rows"] if path.exists() else []
+    by_key = {tuple(row[key] for key in keys): row for row in (*known, *rows)}
+    write(name, command, list(by_key.values()))
+
+
 def alone(work: Callable[..., dict[str, object]], *arguments: object) -> dict[str, object]:
     """work(*arguments) in a process of its own, so that the peak of memory is this work's."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from markdown_tables import table
+from markdown_tables import shown, table
 
 Row = dict[str, Any]
 
@@ -28,3 +28,21 @@ def found(rows: list[Row]) -> str:
     """What was wrong, in words; 0 where nothing was."""
     counts = {kind: sum(row[kind] for row in rows) for kind in FOUND}
     return ", ".join(f"{n} {kind}" for kind, n in counts.items() if n) or "0"
+
+
+def lost_machines(rows: list[Row]) -> str:
+    """Kills of workers and schedulers of a cluster while it worked, and what came of them."""
+    lines = []
+    for row in (row for row in rows if row["fault"] not in FAULTS):
+        work, victim = row["writer"].removeprefix("cluster "), row["fault"].removesuffix(" killed")
+        numbers = [row[name] for name in ("moments", "refused", "wrong", "stuck")]
+        lines.append([work, victim, *map(str, numbers), shown(row["longest"])])
+    header = ["while it does", "killed", "kills", "`ClusterError`", "wrong", "stuck", "longest to an answer, s"]
+    return table(header, lines, words=2)
+
+
+def fuzz(rows: list[Row]) -> str:
+    """Damaged files of each format, and what they ended in."""
+    names = ("inputs", "usable", "refused", "failures")
+    header = ["format", "inputs", "usable content", "an error of ours", "anything else"]
+    return table(header, ([row["format"], *(str(row[name]) for name in names)] for row in rows))

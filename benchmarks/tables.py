@@ -19,6 +19,7 @@ import cluster_tables
 import lab_tables
 import page_tables
 import quality_tables
+import reliability_tables
 import search_tables
 import store_tables
 from cghash.lab.experiments.results import read_results
@@ -127,6 +128,9 @@ TABLES: dict[str, tuple[str, Callable[[Any], str], str]] = {
     "scaling_encoding": ("cluster", cluster_tables.encoding, "python benchmarks/speed/cluster.py"),
     "curator": ("curator", page_tables.curator, "python benchmarks/quality/curator.py"),
     "serve": ("serve", page_tables.serve, "python benchmarks/speed/serve.py"),
+    "faults": ("faults", reliability_tables.faults, "python benchmarks/reliability/faults.py"),
+    "lost_machines": ("faults", reliability_tables.lost_machines, "python benchmarks/reliability/cluster.py"),
+    "fuzz": ("fuzz", reliability_tables.fuzz, "python tests/fuzz --inputs N --keep"),
     "search": ("search", search_tables.at_once, SEARCH),
     "search_100": ("search", partial(search_tables.at_once, k=100), SEARCH),
     "search_one_thread": ("search", partial(search_tables.at_once, threads=1), SEARCH),

@@ -8,12 +8,14 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from click.testing import CliRunner
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
-from cghash import CGHash
+from cghash import CGHash, WeightedHammingIndex
+from cghash.cli import main
 from cghash.exceptions import FewerBitsWarning, InvalidInputError, NothingToLearnError
 from cghash.learning.families import FAMILIES
 from cghash.learning.losses import SquaredHinge
@@ -424,3 +426,33 @@ def test_more_features_than_items_serve():
     wide = np.random.default_rng(0).standard_normal((20, 500))
     for family in FAMILIES:
         assert hasher(4, hash_function=family).fit(wide, np.arange(20) % 2).score(wide, np.arange(20) % 2) > 0.9
+
+
+@pytest.mark.parametrize("k", [10**7, 2**31, 2**62])
+def test_answers_of_more_than_8_gb_are_refused_before_the_search(k, tmp_path):
+    from cghash.stores import Origin
+    from cghash.stores.parquet import ParquetStore
+
+    codes = np.zeros((300, 2), np.uint8)
+    index = WeightedHammingIndex(16)
+    index.add(codes)
+    store = ParquetStore(Origin(np.ones(16)), codes, np.arange(300), "here")
+    for searched in (index, store):
+        with pytest.raises(
+            InvalidInputError, match=f"300 times {k} answers take more than 8 GB; (ask for 53|k can be)"
+        ):
+            searched.search(codes, k)
+
+
+def test_more_answers_than_there_are_codes_are_no_matter_in_a_table(tmp_path):
+    np.save(tmp_path / "codes.npy", np.zeros((300, 2), np.uint8))
+    index = WeightedHammingIndex(16)
+    index.add(np.zeros((300, 2), np.uint8))
+    index.save(tmp_path / "x.index")
+    ask = ["search", str(tmp_path / "x.index"), "--queries", str(tmp_path / "codes.npy"), "-k", str(2**40)]
+    for kind in ("csv", "jsonl", "table"):
+        done = CliRunner().invoke(main, [*ask, "--format", kind])
+        assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(main, [*ask, "-o", str(tmp_path / "x.npy")])
+    assert done.exit_code != 0
+    assert not (tmp_path / "x.npy").exists()

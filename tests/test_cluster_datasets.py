@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cghash.cluster import Dataset, connected
 from cghash.exceptions import ClusterError, FormatError, InvalidInputError, MissingDataError, MissingDependencyError
+from cghash.reading.sizes import ALWAYS
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -91,6 +92,18 @@ def test_columns_of_numbers_are_features_in_the_order_asked_for(tmp_path):
     assert_holds(data, [0, 1], [[7.0, 1.0], [8.0, 2.0]])
     assert data.dtype == "float64"
     assert_holds(Dataset.from_parquet(tmp_path / "t.parquet", vector="b"), [0, 1], [[0.5], [1.5]])
+
+
+def test_columns_that_are_not_read_and_nulls_count_for_nothing(tmp_path):
+    """One group after another is read: what others hold, and what is null, takes no memory."""
+    n = ALWAYS // 8 + 1
+    zeros = {"x": np.zeros(n), "n": pa.nulls(n, pa.float64()), "v": np.arange(n, dtype=np.int8)}
+    pq.write_table(pa.table(zeros), tmp_path / "t.parquet", row_group_size=n // 2 + 1, compression="zstd")
+    assert Dataset.from_parquet(tmp_path / "t.parquet", vector="v").n_features == 1
+    assert Dataset.from_parquet(tmp_path / "t.parquet", vector=["x", "v"]).n_features == 2
+    pq.write_table(pa.table({"x": zeros["x"]}), tmp_path / "t.parquet", row_group_size=n, compression="zstd")
+    with pytest.raises(FormatError, match="must not hold much more than its size"):
+        Dataset.from_parquet(tmp_path / "t.parquet", vector="x")
 
 
 def test_categories_are_read_as_their_words(tmp_path):

@@ -127,6 +127,23 @@ def test_a_folder_whose_first_file_was_never_finished_is_new(items, model, X, tm
     assert_whole(encode(items, model, folder, client), model, X)
 
 
+def test_what_others_left_unfinished_in_a_folder_stays(items, model, tmp_path, client):
+    """In a folder of theirs, and in one of ours, where only our own names go."""
+    folder = tmp_path / "home"
+    (folder / ".proj.deadbeef.tmp").mkdir(parents=True)
+    (folder / ".proj.deadbeef.tmp" / "work.py").write_text("print()")
+    (folder / ".notes.0badcafe.tmp").write_text("milk")
+    with pytest.raises(FormatError, match="out must be a new or empty folder"):
+        encode(items, model, folder, client)
+    assert sorted(path.name for path in folder.rglob("*")) == [".notes.0badcafe.tmp", ".proj.deadbeef.tmp", "work.py"]
+    ours = tmp_path / "codes"
+    encode(items, model, ours, client)
+    (ours / ".notes.0badcafe.tmp").write_text("milk")
+    (ours / ".part-000002.parquet.0123abcd.tmp").write_bytes(b"killed while it was written")
+    encode(items, model, ours, client)
+    assert [path.name for path in ours.glob(".*")] == [".notes.0badcafe.tmp"]
+
+
 def test_other_work_in_the_same_folder_is_refused(items, model, X, tmp_path, client):
     folder = tmp_path / "codes"
     encode(items, model, folder, client)

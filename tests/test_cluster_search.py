@@ -333,3 +333,11 @@ def test_a_lost_scheduler_is_an_error_in_words(tmp_path):
         for _ in range(2):
             with pytest.raises(ClusterError, match=r"the scheduler at .* was lost"):
                 index.search(codes[:2], 3)
+
+
+def test_answers_of_more_than_8_gb_are_refused_before_the_search(monkeypatch):
+    index = ShardedIndex(None, Origin(np.ones(8)), [], None, None)
+    monkeypatch.setattr(index, "_asked", lambda *_: pytest.fail("it was searched"))
+    for k in (10**7, 2**62):
+        with pytest.raises(InvalidInputError, match=f"300 times {k} answers take more than 8 GB"):
+            index.search(np.zeros((300, 1), np.uint8), k)

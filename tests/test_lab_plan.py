@@ -137,7 +137,7 @@ def test_unknown_names_are_answered_with_the_known_ones():
         part_of(read_experiment("paper"), methods=["XYZ"])
     with pytest.raises(InvalidInputError, match="estimator must be one of"):
         estimator_of("XYZ", {}, 8, 0, 1)
-    with pytest.raises(InvalidInputError, match=r"parameters of LSH must be among n_bits.*, got depth"):
+    with pytest.raises(InvalidInputError, match="parameters of LSH must be among center, got depth"):
         estimator_of("LSH", {"depth": 3}, 8, 0, 1)
     assert "CGHash" in NAMES
 
@@ -159,6 +159,14 @@ def test_unknown_names_are_answered_with_the_known_ones():
         ('name = "LSH"', 'name = "LSH"\nsearch = 5'),
         ('name = "LSH"', 'name = "LSH"\nlabels = "no"'),
         ("train = 300", "path = 300"),
+        ("train = 300", f"train = 0x{'f' * 5000}"),
+        ("train = 300", f"scaling = 0x{'f' * 5000}"),
+        ("bits = [16, 8]", f"bits = [0x{'f' * 5000}]"),
+        ("splits = 2", f"splits = 0x{'f' * 5000}"),
+        ("splits = 2", f"top = 0x{'f' * 5000}"),
+        ("splits = 2", f"neighbors = 0x{'f' * 5000}"),
+        ('name = "LSH"', f'name = "LSH"\nsearch = {{n = [0x{"f" * 5000}]}}'),
+        ('name = "LSH"', 'name = "LSH"\nbits = [8.0]'),
     ],
     ids=lambda changed: changed[1][:30],
 )
@@ -166,3 +174,13 @@ def test_settings_of_another_type_or_size_are_refused(mine, changed):
     assert MINE.replace(*changed) != MINE
     with pytest.raises(InvalidInputError):
         read_experiment(mine(MINE.replace(*changed)))
+
+
+@pytest.mark.parametrize("key", ["n_bits = 4", "random_state = 1", "n_jobs = 99", 'checkpoint = "FILE"'])
+@pytest.mark.parametrize("at", ["parameters = {{ {} }}", "on = {{ digits = {{ {} }} }}"])
+def test_what_the_experiment_decides_is_no_parameter_of_a_plan(mine, tmp_path, key, at):
+    key = key.replace("FILE", str(tmp_path / "planted"))
+    old = "parameters = { n_neighbors = 10 }" if at.startswith("par") else "on = { digits = { n_neighbors = 5 } }"
+    with pytest.raises(InvalidInputError, match=f"got {key.split()[0]}; the experiment's bits, splits and folder"):
+        read_experiment(mine(MINE.replace(old, at.format(key))))
+    assert not (tmp_path / "planted").exists()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -29,7 +30,7 @@ from cghash.lab.experiments.plan import DataSpec, Experiment, MethodSpec, Valida
 from cghash.lab.experiments.plan_files import part_of, read_experiment
 from cghash.lab.experiments.protocol import split_items
 from cghash.lab.experiments.results import Store, collect, fingerprint, read_results
-from cghash.lab.experiments.runner import run
+from cghash.lab.experiments.runner import _ended, run
 from cghash.lab.reporting import write_report
 from cghash.peers import LSH
 
@@ -547,3 +548,23 @@ def test_results_with_a_part_of_another_kind_are_refused(change, tmp_path):
     path.write_text(json.dumps(cell | change) + "\n")
     with pytest.raises(FormatError, match="is not a result"):
         read_results(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read"),
+        (b"{", "cannot be read"),
+        (b'{"error": 1}', "cannot be read"),
+        ("whole", "of something else"),
+    ],
+)
+def test_a_result_that_others_altered_while_the_task_ended_is_named(tmp_path, content, message):
+    experiment = part_of(read_experiment("digits"), methods=["LSH"], bits=[8], splits=1)
+    store, task = Store(tmp_path), next(experiment.tasks())
+    path = store.path_of(task, 8)
+    if content is not None:
+        store.write(experiment, task, 8, {"status": "ok", "asked": "other"})
+        path.write_bytes(path.read_bytes() if content == "whole" else content)
+    ended = SimpleNamespace(process=SimpleNamespace(exitcode=0), task=task, bits=[8])
+    assert message in _ended(experiment, store, ended, None)

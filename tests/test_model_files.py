@@ -19,7 +19,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from cghash import CGHash, storage
+from cghash import CGHash, peers, storage
 from cghash.exceptions import CGHashWarning, FormatError, InvalidInputError
 from cghash.learning import families
 from cghash.learning.families import FAMILIES
@@ -479,3 +479,16 @@ def test_files_of_version_1_still_load_and_give_their_bits(family):
     assert model.hash_function == family
     assert model.truncate(1).n_bits_ == 1
     assert model.result_.message
+
+
+@pytest.mark.parametrize("name", ["LSH", "LCH", "SSC", "FastHash"])
+def test_a_peer_of_more_features_than_items_have_is_refused_before_items_of_them_are_made(name, tmp_path, monkeypatch):
+    kind = getattr(peers, name)
+    model = kind(4, random_state=0) if name != "LCH" else kind(4)
+    model.fit(X[:60] + 1, np.arange(60) % 3).save(tmp_path / "peer")
+    arrays, about = storage.load(tmp_path / "peer", "cghash-peer", 1)
+    about = {key: value for key, value in about.items() if key not in ("format", "version")} | {"n_features_in": 2**27}
+    storage.save(tmp_path / "peer", "cghash-peer", 1, arrays, about)
+    monkeypatch.setattr(kind, "_bits", lambda *_: pytest.fail("items were made"))
+    with pytest.raises(FormatError, match="it says 134217728 features"):
+        kind.load(tmp_path / "peer")

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import subprocess
 import sys
 import zipfile
 
@@ -18,8 +19,10 @@ from hypothesis.extra import numpy as hnp
 
 from cghash.exceptions import FormatError, InvalidInputError, MissingDependencyError
 from cghash.reading import alike_labels, read_duplets, read_items, read_labels, read_triplets
+from cghash.reading.arrays import read_columns
 from cghash.reading.parquet_footer import read_groups
 from cghash.reading.sizes import ALWAYS
+from cghash.reading.sources import source_of
 from cghash.reading.text import is_header
 
 pa = pytest.importorskip("pyarrow")
@@ -565,3 +568,55 @@ def test_labels_that_are_structures_are_refused(write):
     labels = np.zeros(3, dtype=[("a", "<f8"), ("b", "<f8", (2,))])
     with pytest.raises(InvalidInputError, match="labels must be numbers or words"):
         read_labels(write("y.npy", labels), 3)
+
+
+def texts_of_a_bomb(path, length, rows, **how):
+    """A file of a few hundred bytes, whose rows all name one long text."""
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(["a" * length]))
+    table = pa.table({"x": np.arange(rows) % 3.0, "s": text})
+    parquet.write_table(
+        table, path, compression="zstd", dictionary_pagesize_limit=1 << 30, store_schema=False, write_statistics=False
+    )
+
+
+def test_a_text_that_every_row_of_a_parquet_names_is_in_memory_once(tmp_path):
+    path = tmp_path / "x.parquet"
+    texts_of_a_bomb(path, 1 << 20, 30_000)  # 30 GB, were each a text of its own
+    assert path.stat().st_size < 2000
+    code = (
+        "import resource, sys; from cghash.reading import item_blocks, read_items\n"
+        "import pyarrow, pyarrow.parquet\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "assert read_items(sys.argv[1]).ignored == ['s']\n"
+        "assert sum(map(len, item_blocks(sys.argv[1], ['x']))) == 30000\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 500_000  # KB
+
+
+def test_labels_that_take_gigabytes_as_words_are_refused(tmp_path):
+    texts_of_a_bomb(tmp_path / "x.parquet", 1 << 20, 30_000)
+    with pytest.raises(InvalidInputError, match="labels must be shorter: 30000 of up to 1048576 letters"):
+        read_items(tmp_path / "x.parquet", label_column="s")
+
+
+def test_texts_of_a_parquet_come_as_they_were_written_over_row_groups(tmp_path):
+    words = ["ä", None, "b", "ä", ""]
+    lists = [["u", "v"], ["w", "x"], ["y"], [], None]
+    table = pa.table({"s": words, "b": [b"1", b"2", None, b"1", b"3"], "l": lists, "n": [[1.0, 2.0]] * 5})
+    parquet.write_table(table, tmp_path / "x.parquet", row_group_size=2)
+    columns = read_columns(source_of(tmp_path / "x.parquet"))
+    assert columns["s"].tolist() == words
+    assert columns["b"].tolist() == [b"1", b"2", None, b"1", b"3"]
+    assert columns["l"].tolist() == [None] * 5  # not read
+    assert columns["n"].tolist() == [[1.0, 2.0]] * 5
+
+
+def test_parquet_footer_counts_bytes_of_fixed_width_and_not_nulls(tmp_path):
+    fixed = pa.array([b"x" * 1000] * 9, pa.binary(1000))
+    parquet.write_table(pa.table({"f": fixed, "n": pa.nulls(9, pa.float64())}), tmp_path / "x.parquet")
+    with open(tmp_path / "x.parquet", "rb") as file:
+        fixed, nulls = read_groups(file, "x")[0].chunks
+    assert fixed.n_bytes == 9000
+    assert nulls.n_bytes < 72

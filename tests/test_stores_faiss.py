@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 
 import numpy as np
@@ -15,7 +16,7 @@ from cghash.peers import LSH, PQ
 from cghash.stores import Origin
 from cghash.stores import faiss as stores_faiss
 from cghash.stores.faiss import FaissStore, to_faiss
-from cghash.stores.faiss_indexes import check_centroids
+from cghash.stores.faiss_indexes import centroids, check_centroids
 from cghash.stores.ranking import NONE, least_distances, rank
 
 faiss = pytest.importorskip("faiss")
@@ -149,7 +150,7 @@ def test_info_tells_of_bits_that_the_expansion_lost():
 def test_what_faiss_cannot_take_is_named(origin, codes):
     with pytest.raises(InvalidInputError, match="kind must be one of"):
         to_faiss(origin, codes, "ivf")
-    with pytest.raises(InvalidInputError, match="n_bits must be a multiple of 8 for FAISS, got 100"):
+    with pytest.raises(InvalidInputError, match="n_bits must be a multiple of 8, at most 1048576, for FAISS, got 100"):
         to_faiss(origin, codes, "binary", n_bits=100)
     with pytest.raises(InvalidInputError, match="candidates must be at least k=5, got 2"):
         to_faiss(origin, codes).search(codes, 5, candidates=2)
@@ -175,3 +176,67 @@ def test_index_that_faiss_cannot_read_is_a_format_error(tmp_path, origin, codes,
     store.save(tmp_path / "codes.faiss")
     with pytest.raises(FormatError, match="an index that FAISS cannot read"):
         stores_faiss.FaissStore.open(tmp_path / "codes.faiss")
+
+
+@pytest.mark.parametrize("counts", [[3 * 10**8], [10**11], [10**40], [-1], [2**62] * 43, [1e999], "x", [[0]] * 43])
+def test_counts_that_an_exact_index_does_not_have_are_refused(tmp_path, origin, codes, counts, monkeypatch):
+    store = to_faiss(origin, codes)
+    told = type(origin).header
+    padded = counts + [0] * (43 - len(counts)) if isinstance(counts, list) else counts
+    monkeypatch.setattr(
+        type(origin), "header", lambda self, **more: told(self, **more).replace(str([0] * 43), json.dumps(padded))
+    )
+    store.save(tmp_path / "codes.faiss")
+    with pytest.raises(FormatError, match="parts do not fit together"):
+        FaissStore.open(tmp_path / "codes.faiss")
+
+
+def swapped(store, kind, inner):
+    """A store whose index inside, and kind, are others; its file has a right checksum."""
+    store.kept = store.index  # FAISS's, which owns what is inside
+    inner.ntotal, n = 0, len(store.codes)
+    index = (faiss.IndexIDMap if kind == "exact" else faiss.IndexBinaryIDMap)(inner)
+    faiss.copy_array_to_vector(store.ids, index.id_map)
+    inner.ntotal = index.ntotal = n
+    store.index, store.kind = index, kind
+    return store
+
+
+def test_an_index_of_another_class_than_its_kind_is_refused(tmp_path, origin, codes):
+    flat, graph = (to_faiss(origin, codes, kind, n_bits=64) for kind in ("binary", "hnsw"))
+    of = {"binary": flat._inner, "hnsw": graph._inner}
+    for store, kind in ((flat, "hnsw"), (graph, "binary")):
+        other = "binary" if kind == "hnsw" else "hnsw"
+        swapped(store, kind, of[other]).save(tmp_path / "codes.faiss")
+        with pytest.raises(FormatError, match="it must have IndexBinary"):
+            FaissStore.open(tmp_path / "codes.faiss")
+
+
+def test_an_index_that_ranks_by_inner_products_is_refused(tmp_path, origin, codes):
+    inner = faiss.IndexPQ(48, 6, 8, faiss.METRIC_INNER_PRODUCT)
+    faiss.copy_array_to_vector(centroids(origin).ravel(), inner.pq.centroids)
+    faiss.copy_array_to_vector(codes.ravel(), inner.codes)
+    inner.is_trained = True
+    swapped(to_faiss(origin, codes), "exact", inner).save(tmp_path / "codes.faiss")
+    with pytest.raises(FormatError, match="search by distance"):
+        FaissStore.open(tmp_path / "codes.faiss")
+
+
+def test_an_index_that_names_more_than_there_can_be_is_a_format_error(tmp_path, origin, codes, monkeypatch):
+    to_faiss(origin, codes).save(tmp_path / "codes.faiss")
+
+    def bad_alloc(content):
+        raise MemoryError("std::bad_alloc")
+
+    monkeypatch.setattr(faiss, "deserialize_index", bad_alloc)
+    with pytest.raises(FormatError, match="it names more than it has"):
+        FaissStore.open(tmp_path / "codes.faiss")
+
+
+@pytest.mark.parametrize("k", [10**7, 2**31, 2**62])
+@pytest.mark.parametrize("kind", ["exact", "binary", "hnsw"])
+def test_answers_of_more_than_8_gb_are_refused_before_the_search(origin, codes, kind, k, monkeypatch):
+    store = to_faiss(origin, codes, kind)
+    monkeypatch.setattr(store, "_search", lambda *_: pytest.fail("it was searched"))
+    with pytest.raises(InvalidInputError, match=f"400 times {k} answers take more than 8 GB"):
+        store.search(codes, k)

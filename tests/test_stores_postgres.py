@@ -525,6 +525,29 @@ def test_after_ctrl_c_anywhere_the_same_store_goes_on(url, store, origin, codes,
             break
 
 
+def test_ctrl_c_just_after_a_transaction_began_leaves_none_on_the_server(url, store, origin, codes, monkeypatch):
+    class Beginning:
+        def __init__(self, connection):
+            self.connection = connection
+
+        def __getattr__(self, name):
+            return getattr(self.connection, name)
+
+        def execute(self, sql, *values):
+            done = self.connection.execute(sql, *values)
+            if str(sql).startswith("BEGIN"):
+                raise KeyboardInterrupt
+            return done
+
+    len(store)
+    with monkeypatch.context() as patch:
+        patch.setattr(store.session, "_connection", Beginning(store.session._connection))
+        with pytest.raises(KeyboardInterrupt):
+            store.upsert(origin, codes[:1], [1])
+    state = store.session._connection.info.transaction_status
+    assert state == psycopg.pq.TransactionStatus.IDLE
+
+
 def test_ctrl_c_while_a_change_is_taken_back_leaves_nothing_of_it(url, store, origin, codes, monkeypatch):
     def again(*nothing):
         raise KeyboardInterrupt

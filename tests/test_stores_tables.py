@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from cghash.exceptions import FormatError, InUseError, InvalidInputError
 from cghash.stores import Origin
+from cghash.stores import duckdb as module
 from cghash.stores.duckdb import DuckDBStore, quoted
 from cghash.stores.parquet import ParquetStore
 
@@ -77,6 +79,8 @@ def with_about(table, **more):
         (lambda t: t.replace_schema_metadata({}), "holds no description of cghash codes"),
         (lambda t: with_about(t, weights=[1.0] * 75), "its weights and its fingerprint do not agree"),
         (lambda t: with_about(t, weights=[-1.0] * 75), "parts do not fit together"),
+        (lambda t: with_about(t, weights=[[1], [1, 2]]), "parts do not fit together"),
+        (lambda t: with_about(t, functions="\ud800"), "parts do not fit together"),
         (lambda t: with_about(t, version=2), "format version 2"),
         (lambda t: with_about(t, format="other"), "must hold cghash-codes, got 'other'"),
     ],
@@ -93,6 +97,21 @@ def test_parquet_file_that_another_tool_only_compressed_otherwise_is_read(tmp_pa
     path = tmp_path / "codes.parquet"
     ParquetStore.write(path, origin, codes)
     pq.write_table(pq.read_table(path), path, compression="gzip", row_group_size=9)
+    np.testing.assert_array_equal(ParquetStore.open(path, origin).codes, codes)
+
+
+def test_parquet_file_of_zeros_without_end_is_refused_before_it_is_read(tmp_path, origin):
+    ids = pa.array(np.zeros((1 << 25) + 1, dtype=np.int64))
+    table = pa.table({"id": ids, "code": pa.array([b""] * 0, pa.binary(10)).take(pa.nulls(len(ids), pa.int64()))})
+    pq.write_table(table, tmp_path / "codes.parquet", compression="zstd")
+    with pytest.raises(FormatError, match="must not hold much more than its size"):
+        ParquetStore.open(tmp_path / "codes.parquet")
+
+
+def test_other_columns_of_a_parquet_file_are_not_read(tmp_path, origin, codes):
+    path = tmp_path / "codes.parquet"
+    ParquetStore.write(path, origin, codes)
+    rewritten(path, lambda table: table.append_column("more", pa.array(["x"] * 100)))
     np.testing.assert_array_equal(ParquetStore.open(path, origin).codes, codes)
 
 
@@ -165,14 +184,20 @@ def test_load_that_fails_in_its_middle_leaves_the_old_codes(database, origin, co
         assert len(store) == 100
 
 
-def test_ctrl_c_inside_duckdb_is_ctrl_c_and_leaves_the_old_codes(database, origin, codes, monkeypatch):
+@pytest.fixture
+def heeded():
+    """Ctrl-C as Python handles it; jobs in the background are started with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_inside_duckdb_is_ctrl_c_and_leaves_the_old_codes(database, origin, codes, monkeypatch, heeded):
     DuckDBStore.write(database, origin, codes).close()
 
-    def much_work(connection, *rest):  # long enough to be interrupted, which DuckDB does itself
-        threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,)).start()
-        connection.execute(
-            "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b WHERE a.range * b.range = 7"
-        )
+    def much_work(connection, *rest):  # it ends: Ctrl-C waits for the threads of DuckDB that have a part of it
+        threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,)).start()
+        connection.execute("SELECT max(range) FROM range(2000000000)")
 
     with monkeypatch.context() as patch:
         patch.setattr("cghash.stores.duckdb._types", much_work)
@@ -211,13 +236,80 @@ def test_a_table_that_does_not_fit_on_the_disk_names_its_file(database, origin, 
     assert caught.value.filename == str(database)
 
 
-def test_a_view_of_a_stranger_reads_no_other_file(database, origin, codes, tmp_path):
+@pytest.mark.parametrize("kind", [signal.SIGINT, None])
+def test_what_ends_a_commit_is_told_and_not_that_there_is_nothing_to_roll_back(database, origin, codes, kind, heeded):
+    """Ctrl-C when it is whole, or a disk that is full."""
+
+    class Ending:
+        def __init__(self, connection):
+            self.connection = connection
+
+        def __getattr__(self, name):
+            return getattr(self.connection, name)
+
+        def execute(self, sql, *values):
+            if sql == "COMMIT":
+                self.connection.execute(sql)
+                if kind is None:
+                    raise duckdb.IOException("IO Error: Could not write file: File too large")
+                signal.raise_signal(kind)
+            return self.connection.execute(sql, *values)
+
+    about = (Ending(duckdb.connect(str(database))), "codes", origin, codes, np.arange(100))
+    ends = pytest.raises(KeyboardInterrupt if kind else OSError, match=None if kind else "File too large")
+    with ends as caught, module._errors(database):
+        module._write(*about)
+    assert kind or (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(database))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("ALTER TABLE codes RENAME TO t; CREATE VIEW codes AS SELECT t.* FROM t, range(10000000000000)", "got a view"),
+        ("ALTER TABLE cghash_codes RENAME TO t; CREATE VIEW cghash_codes AS SELECT t.* FROM t, range(10000000000000)",
+         "not a table of codes"),
+        ("DROP TABLE codes; CREATE TABLE codes (id BIGINT, word0 UBIGINT, word1 UBIGINT AS (len(range(id))::UBIGINT))",
+         "computed columns"),
+        ("CREATE MACRO LIST_extract(a, b) AS 0", "function 'LIST_extract' hides DuckDB's own"),
+        ("CREATE MACRO \"+\"(a, b) AS 0", "hides DuckDB's own"),
+    ],
+)  # fmt: skip
+def test_a_file_of_a_stranger_brings_no_work_and_no_functions(database, origin, codes, change, message):
+    DuckDBStore.write(database, origin, codes).close()
+    in_sql(database, change)
+    with pytest.raises(FormatError, match=message):
+        DuckDBStore.open(database)
+
+
+def test_functions_of_ones_own_do_not_matter(database, origin, codes):
+    in_sql(database, "CREATE MACRO of_mine(a) AS a + 1")
+    with DuckDBStore.write(database, origin, codes) as store:
+        assert len(store) == 100
+
+
+def test_a_name_in_a_file_that_is_no_utf8_is_a_format_error(database, origin, codes, monkeypatch):
+    DuckDBStore.write(database, origin, codes).close()
+    monkeypatch.setattr("cghash.stores.duckdb._types", lambda *_: b"\xff".decode())
+    with pytest.raises(FormatError, match="damaged"):
+        DuckDBStore.open(database)
+
+
+def test_ones_own_connection_with_other_settings_is_named(database, origin, codes):
+    DuckDBStore.write(database, origin, codes).close()
+    with duckdb.connect(str(database), read_only=True), pytest.raises(InUseError, match="by other settings"):
+        DuckDBStore.open(database)
+
+
+def test_a_view_of_a_stranger_reads_no_other_file(database, origin, codes, tmp_path, monkeypatch):
     DuckDBStore.write(database, origin, codes).close()
     own = tmp_path / "own.csv"
     columns = "id::BIGINT AS id, word0::UBIGINT AS word0, word1::UBIGINT AS word1"
     view = f"CREATE VIEW codes AS SELECT {columns} FROM read_csv_auto('{own}')"
     in_sql(database, f"COPY codes TO '{own}'; DROP TABLE codes; {view}")
     assert in_sql(database, "SELECT count(*) FROM codes") == [(100,)]
+    with pytest.raises(FormatError, match="got a view"):
+        DuckDBStore.open(database)
+    monkeypatch.setattr("cghash.stores.duckdb._is_stored", lambda *_: True)
     with DuckDBStore.open(database) as store, pytest.raises(FormatError, match="file system operations are disabled"):
         store.search(codes[:1], 1)
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import sys
 import tempfile
 import time
@@ -76,14 +75,11 @@ def told(row: dict[str, Any]) -> str:
     )
 
 
-def merged(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of the results' file with these in the place of theirs."""
-    from common import RESULTS
+def keep(rows: list[dict[str, Any]]) -> None:
+    """Write rows to benchmarks/results/faults.json."""
+    from common import write_rows
 
-    path = RESULTS / "faults.json"
-    known = json.loads(path.read_text())["rows"] if path.exists() else []
-    by_cell = {(row["writer"], row["fault"]): row for row in (*known, *rows)}
-    return list(by_cell.values())
+    write_rows("faults", "python benchmarks/reliability/faults.py", rows, ("writer", "fault"))
 
 
 def main() -> int:
@@ -105,9 +101,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="cghash-faults-", ignore_cleanup_errors=True) as folder:
             rows += _cells(writer, Path(folder).resolve(), disk, asked)
         if not asked.dry:
-            from common import write
-
-            write("faults", "python benchmarks/reliability/faults.py", merged(rows))
+            keep(rows)
     bad = sum(row[kind] for row in rows for kind in KINDS)
     return 1 if bad or any(row["moments"] < asked.moments for row in rows) else 0
 

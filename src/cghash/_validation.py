@@ -14,6 +14,7 @@ from .exceptions import InvalidInputError
 
 LARGEST = 1e150
 MOST_JOBS = 4096
+MOST_ANSWERS = 2**33 // 16  # of a search: a distance and an id take 16 bytes
 _OTHER_NAMES = {"near": "positive", "far": "negative"}  # which tables of triplets may have
 
 
@@ -122,6 +123,24 @@ def check_whole(value: Any, low: int, name: str) -> int:
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
         raise InvalidInputError(f"{name} must be a whole number of at least {low}, got {value!r}")
     return int(value)
+
+
+def check_answers(n_queries: int, k: Any) -> int:
+    """k, where that many distances and ids of each query take at most 8 GB.
+
+    >>> check_answers(1000, 10**6)
+    Traceback (most recent call last):
+    cghash.exceptions.InvalidInputError: k must be smaller, or the queries fewer: 1000 times 1000000 answers take more \
+than 8 GB; ask for 536 queries at a time
+    """
+    wanted = check_whole(k, 1, "k")
+    if n_queries * wanted > MOST_ANSWERS:
+        few = MOST_ANSWERS // wanted
+        hint = f"ask for {few} queries at a time" if few else f"k can be at most {MOST_ANSWERS}"
+        raise InvalidInputError(
+            f"k must be smaller, or the queries fewer: {n_queries} times {wanted} answers take more than 8 GB; {hint}"
+        )
+    return wanted
 
 
 def check_positive(value: Any, name: str, zero: bool = False) -> float:

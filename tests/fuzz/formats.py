@@ -13,11 +13,19 @@ HOMES = {  # format: module
     "csv": "item_files",
     "jsonl": "item_files",
     "parquet": "item_files",
+    "arrow": "item_files",
     "plan": "lab_files",
     "result": "lab_files",
     "model": "model_files",
     "checkpoint": "model_files",
     "peer": "model_files",
+    "faiss": "store_files",
+    "duckdb": "store_files",
+    "codes-parquet": "store_files",
+    "onnx": "store_files",
+    "workspace": "workspace_files",
+    "answers": "workspace_files",
+    "picture": "workspace_files",
 }
 
 

@@ -44,7 +44,7 @@ def use(path: Path, mapped: bool) -> None:
     from cghash import WeightedHammingIndex
     from cghash.exceptions import FormatError
 
-    index = WeightedHammingIndex.load(path, mapped, n_jobs=1)
+    index = WeightedHammingIndex.load(path, mapped, writable="memory", n_jobs=1)
     assert len(index) <= 64 * (path.stat().st_size + 4096)
     if index._blocks.n_prepared:  # search goes by the tables, few as the codes are
         index._blocks.adopt(index._blocks.prepared(), True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from mutations import bytes_changed, lines_changed, npy_changed, text_changed, zip_changed
-from running import Format, scratch
+from running import Format, ran_out_of_memory, scratch
 
 N = 12  # items
 BOMB = 1 << 32  # bytes of zeros that an archive holds in a few megabytes
@@ -25,13 +25,14 @@ def _npy(array: Any) -> bytes:
     return file.getvalue()
 
 
-def npy() -> list[bytes]:
+def npy() -> tuple[list[bytes], list[bytes]]:
+    """Files, and one whose header names more than it holds."""
     rng = np.random.default_rng(0)
     words = np.array([f"id{i}" for i in range(N)])
     arrays = [rng.random((N, 3)), np.arange(N), words, np.arange(3 * N).reshape(N, 3) % 7, np.eye(N) > 0]
     header = _npy(np.zeros((N, 3)))
     huge = header.replace(b"(12, 3)", f"({2**40}, 3)".encode()).replace(b" " * 11 + b"\n", b"\n")
-    return [*map(_npy, arrays), huge]
+    return list(map(_npy, arrays)), [huge]
 
 
 def npz() -> list[bytes]:
@@ -73,8 +74,11 @@ def csv() -> list[bytes]:
         b"0,1,2\n1,2,3\n4,5,6\n",
         f"anchor,near,far,weight\n{triplets}".encode(),
         "".join(f"{'ab'[i % 2]}\n" for i in range(N)).encode(),
-        b"a,b\n" + b"9" * 200_000 + b",1\n",
     ]
+
+
+def csv_of_a_long_number() -> bytes:
+    return b"a,b\n" + b"9" * 200_000 + b",1\n"
 
 
 def jsonl() -> list[bytes]:
@@ -83,30 +87,56 @@ def jsonl() -> list[bytes]:
     return [named.encode(), lists.encode(), b'{"first": "id1", "second": "id2"}\n']
 
 
-@cache
-def parquet() -> list[bytes]:
+def _tables() -> list[Any]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     rng = np.random.default_rng(0)
     X = rng.random((N, 3)).astype(np.float32)
     lists = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3)
-    tables = [
+    return [
         pa.table({"id": np.arange(N), "vector": lists, "label": [f"{'ab'[i % 2]}" for i in range(N)]}),
         pa.table({"id": np.arange(N), "vector": X.tolist(), "label": pa.array(["a", "b"] * 6).dictionary_encode()}),
         pa.table({"a": X[:, 0], "b": X[:, 1].astype(np.float64), "class": np.arange(N) % 2, "id": np.arange(N)}),
         pa.table({"anchor": np.arange(N), "near": np.roll(np.arange(N), 1), "far": np.roll(np.arange(N), 2)}),
     ]
+
+
+@cache
+def parquet() -> list[bytes]:
+    import pyarrow.parquet as pq
+
     contents = []
-    for table in tables:
+    for table in _tables():
         for way in ({"compression": "snappy"}, {"compression": "none", "use_dictionary": False}):
             file = io.BytesIO()
             pq.write_table(table, file, row_group_size=5, **way)
             contents.append(file.getvalue())
+    return contents
+
+
+@cache
+def arrow() -> list[bytes]:
+    import pyarrow as pa
+
+    contents = []
+    for table in _tables()[:3]:
+        file = io.BytesIO()
+        with pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=5)
+        contents.append(file.getvalue())
+    return contents
+
+
+def parquet_of_a_long_text() -> bytes:
+    """Eight gigabytes of texts, in a few hundred bytes: all rows name the same."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     file = io.BytesIO()
-    with pa.ipc.new_file(file, tables[0].schema) as writer:
-        writer.write_table(tables[0], max_chunksize=5)
-    return [*contents, file.getvalue()]
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(2000, np.int32)), pa.array(["a" * (1 << 22)]))
+    table = pa.table({"a": np.zeros(2000), "b": np.zeros(2000), "class": text})
+    pq.write_table(table, file, compression="zstd", dictionary_pagesize_limit=1 << 30, store_schema=False)
+    return file.getvalue()
 
 
 @cache
@@ -135,6 +165,10 @@ def parquet_changed(data: bytes, rng: random.Random) -> bytes:
 
 def reader(suffix: str) -> Callable[[bytes], None]:
     """What reads files of a suffix: as items, as labels and as comparisons, one after the other."""
+    uses = [_as_items, _as_labels, _as_triplets, _as_duplets] if suffix != ".arrow" else []
+    if suffix in (".npy", ".parquet"):
+        uses.append(_in_blocks)
+    uses += [_on_a_cluster, _on_a_cluster_of_columns] if suffix in (".parquet", ".arrow") else [_piped]
 
     def use(data: bytes) -> None:
         from cghash.exceptions import CGHashError
@@ -142,30 +176,17 @@ def reader(suffix: str) -> Callable[[bytes], None]:
         path = scratch() / f"input{suffix}"
         path.write_bytes(data)
         refusals: list[CGHashError] = []
-        uses = [_as_items, _as_labels, _as_triplets, _as_duplets]
-        if suffix in (".npy", ".parquet"):
-            uses.append(_in_blocks)
-        if suffix == ".parquet":
-            uses.append(_on_a_cluster)
-        else:
-            uses.append(_piped)
         for one in uses:
             try:
                 one(path)
             except CGHashError as error:
-                if _out_of_memory(error):
+                if ran_out_of_memory(error):
                     raise
                 refusals.append(error)
         if len(refusals) == len(uses):
             raise refusals[0]
 
     return use
-
-
-def _out_of_memory(error: BaseException | None) -> bool:
-    while error is not None and not isinstance(error, MemoryError):
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return error is not None
 
 
 def _as_items(path: Any) -> None:
@@ -216,14 +237,17 @@ def _in_blocks(path: Any) -> None:
         assert block.ndim == 2
 
 
-def _on_a_cluster(path: Any) -> None:
+def _on_a_cluster(path: Any, **columns: Any) -> None:
     from cghash.cluster import Dataset
 
-    for columns in ({"vector": "vector", "ids": "id", "labels": "label"}, {"vector": ("a", "b"), "labels": "class"}):
-        data = Dataset.from_parquet(path, **columns)
-        for part in data.partitions:
-            for block in part.read_batches(5):
-                assert block.X.shape[1] == data.n_features
+    data = Dataset.from_parquet(path, **columns or {"vector": "vector", "ids": "id", "labels": "label"})
+    for part in data.partitions:
+        for block in part.read_batches(5):
+            assert block.X.shape[1] == data.n_features
+
+
+def _on_a_cluster_of_columns(path: Any) -> None:
+    _on_a_cluster(path, vector=("a", "b"), labels="class")
 
 
 def _piped(path: Any) -> None:
@@ -243,9 +267,17 @@ def _piped(path: Any) -> None:
 _MODULES = ("cghash.reading", "cghash.cluster.parquet", "cghash.cluster.arrow", "cghash.cluster.partitions")
 _WORDS = ["id", "class", "anchor", "weight", "0", "1", "NA", "0,5", "a" * 200_000, "1" * 5000, "0x10", "1_000", "²"]
 FORMATS = [
-    Format("npy", npy, reader(".npy"), npy_changed, _MODULES),
+    Format("npy", lambda: npy()[0], reader(".npy"), npy_changed, _MODULES, once=lambda: npy()[1]),
     Format("npz", npz, reader(".npz"), zip_changed, _MODULES, once=lambda: [npz_bomb()]),
-    Format("csv", csv, reader(".csv"), text_changed(_WORDS), _MODULES),
+    Format("csv", csv, reader(".csv"), text_changed(_WORDS), _MODULES, once=lambda: [csv_of_a_long_number()]),
     Format("jsonl", jsonl, reader(".jsonl"), lines_changed, _MODULES),
-    Format("parquet", parquet, reader(".parquet"), parquet_changed, _MODULES, once=lambda: [parquet_bomb()]),
+    Format(
+        "parquet",
+        parquet,
+        reader(".parquet"),
+        parquet_changed,
+        _MODULES,
+        once=lambda: [parquet_bomb(), parquet_of_a_long_text()],
+    ),
+    Format("arrow", arrow, reader(".arrow"), parquet_changed, _MODULES, 100),
 ]

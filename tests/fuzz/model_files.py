@@ -101,7 +101,6 @@ def use_checkpoint(data: bytes) -> None:
     """Show it, and go on from it."""
     from cghash import CGHash
     from cghash.checkpoints import read_checkpoint
-    from cghash.exceptions import CGHashError
 
     path = scratch() / "checkpoint"
     path.write_bytes(data)
@@ -114,7 +113,6 @@ def use_checkpoint(data: bytes) -> None:
         X, y = _items()
         family = next((name for name in FAMILIES if f'"family\\": \\"{name}'.encode() in data), "linear")
         model = CGHash(4, hash_function=family, C=1e-3, random_state=0, n_jobs=1, checkpoint=path)
-        _ = CGHashError
         model.fit(X, y)
 
 

@@ -35,7 +35,7 @@ class Format:
     Parameters
     ----------
     name : for `--format`
-    seeds : inputs that are good, or nearly
+    seeds : inputs that are good
     use : reads an input and uses what came; an error of ours is a refusal, any other a finding
     mutated : changes an input
     modules : which modules coverage is measured in, by the beginning of their names
@@ -59,6 +59,12 @@ class Counts:
     inputs: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
+
+    def row(self) -> dict[str, int]:
+        """How many there were of each, in all of their kinds."""
+        refused, failures = sum(self.refused.values()), sum(self.failures.values())
+        usable = self.inputs - refused - failures
+        return {"inputs": self.inputs, "usable": usable, "refused": refused, "failures": failures}
 
 
 class TooLongError(BaseException):
@@ -84,16 +90,20 @@ def tried(kind: Format, data: bytes) -> str | None:
     try:
         kind.use(data)
     except CGHashError as error:
-        causes: BaseException | None = error
-        while causes is not None:
-            if isinstance(causes, MemoryError):
-                raise TooMuchError(f"memory ran out: {error}") from error
-            causes = causes.__cause__ or (None if causes.__suppress_context__ else causes.__context__)
+        if ran_out_of_memory(error):
+            raise TooMuchError(f"memory ran out: {error}") from error
         return type(error).__name__
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         faulthandler.cancel_dump_traceback_later()
     return None
+
+
+def ran_out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or what it came of, is that of memory."""
+    while error is not None and not isinstance(error, MemoryError):
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return error is not None
 
 
 def by_chance(kind: Format, seconds: float, inputs: int | None) -> Counts:
@@ -104,6 +114,8 @@ def by_chance(kind: Format, seconds: float, inputs: int | None) -> Counts:
     seeds = list(kind.seeds())
     for seed in (*seeds, *kind.once()):
         _counted(kind, seed, counts)
+        if counts.inputs <= len(seeds) and sum(counts.refused.values()):
+            raise SystemExit(f"{kind.name}: seed {counts.inputs - 1} is refused, and what is made of it tries nothing")
     while counts.inputs < inputs if inputs is not None else time.monotonic() < end:
         data = rng.choice(seeds)
         for _ in range(rng.choice([1, 1, 1, 2, 4])):

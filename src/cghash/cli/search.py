@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Answer = tuple[Any, Any, Any]  # names of queries (q,), distances (q, k), ids (q, k)
 
 _ROWS = 1 << 12  # queries at a time
+_ANSWERS = 1 << 25  # at a time
 _SHOWN = 20  # queries, to people
 _FORMATS = {".npy": "npy", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
@@ -118,7 +119,8 @@ class Question:
         if hasher is not None:
             check(hasher)
         read, blocks = _codes(index, self.queries, hasher, self.id_column, self.quiet)
-        answers = _answers(index, blocks, self.neighbors, read.ids)
+        wanted = self.neighbors if self.kind == "npy" else min(self.neighbors, max(1, len(index)))
+        answers = _answers(index, blocks, wanted, read.ids)
         assert self.kind is not None
         if self.kind == "table":
             _show(answers, len(read.X), self.quiet)
@@ -158,11 +160,12 @@ def _neither(index: Index, read: Items, n_features: int | None) -> str:
 def _answers(index: Index, blocks: Iterable[Any], k: int, names: Any) -> Iterator[Answer]:
     import numpy as np
 
-    first = 0
+    first, most = 0, max(1, _ANSWERS // k)
     for block in blocks:
-        rows = np.arange(first, first + len(block))
-        yield rows if names is None else names[rows], *index.search(block, k)
-        first += len(block)
+        for part in (block[at : at + most] for at in range(0, len(block), most)):
+            rows = np.arange(first, first + len(part))
+            yield rows if names is None else names[rows], *index.search(part, k)
+            first += len(part)
 
 
 def _rows(answers: Iterable[Answer]) -> Iterator[tuple[Any, list[int], list[float]]]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import CGHashError, FormatError, InvalidInputError
+from ..reading.arrays import parquet_file, words_of
 from ..stores.base import require
 from .arrow_files import MAGIC, ArrowFile, is_arrow
 from .partitions import Array, Partition, Piece
@@ -100,7 +101,7 @@ def open_parquet(path: str | Path, name: str) -> Iterator[Any]:
     parquet = require("pyarrow.parquet", "dask")
     try:
         arrow = is_arrow(path)
-        with ArrowFile(path) if arrow else parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
+        with ArrowFile(path) if arrow else parquet_file(parquet, path, buffer_size=_BUFFER, pre_buffer=False) as file:
             yield file
     except CGHashError:
         raise
@@ -131,9 +132,8 @@ def _matrix(column: Any, n_features: int, name: str, place: Place) -> Array:
 def _values(column: Any, name: str, place: Place) -> Array:
     """Numbers or words (n,), none of them missing."""
     _check_filled(column, name, place)
-    if require("pyarrow", "dask").types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    values: Array = column.to_numpy(zero_copy_only=False)
+    dictionary = require("pyarrow", "dask").types.is_dictionary(column.type)
+    values: Array = words_of(column) if dictionary else column.to_numpy(zero_copy_only=False)
     return values
 
 

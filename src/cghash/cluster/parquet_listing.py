@@ -86,10 +86,15 @@ def _footer(path: Path, name: str, columns: Columns) -> Footer:
         if missing:
             known = ", ".join(map(repr, schema.names[:8])) + (" …" if len(schema.names) > 8 else "")
             raise InvalidInputError(f"{name} must have one column {missing[0]!r}, got {known or 'none'}")
-        kinds = {column: schema.field(column).type for column in columns.wanted}
+        kinds = {column: _plain(schema.field(column).type) for column in columns.wanted}
         _check_kinds(kinds, columns, name)
         groups = file.sizes(columns.vector, name) if isinstance(file, ArrowFile) else _listed(path, columns, name)
     return Footer(path, name, stamp, kinds, groups)
+
+
+def _plain(kind: Any) -> Any:
+    """A type of Arrow; of a dictionary that of its values."""
+    return kind.value_type if require("pyarrow", "dask").types.is_dictionary(kind) else kind
 
 
 def _check_kinds(kinds: dict[str, Any], columns: Columns, name: str) -> None:
@@ -113,7 +118,7 @@ def _check_kinds(kinds: dict[str, Any], columns: Columns, name: str) -> None:
 
 def _listed(path: Path, columns: Columns, name: str) -> list[tuple[int, int]]:
     with open(path, "rb") as file:
-        return _sizes(check_parquet(file, name), columns, name)
+        return _sizes(check_parquet(file, name, columns.wanted, one_by_one=True), columns, name)
 
 
 def _sizes(groups: list[Group], columns: Columns, name: str) -> list[tuple[int, int]]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ DIFFERS = {
     "model": "which holds codes of another model",
     "dataset": "which holds codes of another data set, or of this one before it changed",
 }
+_OURS = r"part-\d{6,}\.parquet|shard-\d{6,}\.index|_manifest\.json|_model\.cghash"  # that work in a folder writes
 _PARTITION = b"cghash.partition"  # beside the description of the codes
 
 
@@ -135,10 +137,12 @@ def begin(folder: Path, kind: str, about: dict[str, Any], words: dict[str, str])
     words : for each entry of it, what to say of a folder where it differs
     """
     folder.mkdir(parents=True, exist_ok=True)
-    remove_abandoned(folder)
+    if not (folder / BEGUN).exists():  # a writer may have died before it was whole
+        remove_abandoned(folder, re.escape(BEGUN))
     if not any(folder.iterdir()):
         write_json(folder / BEGUN, kind, VERSION, about)
     found = read_json(folder / BEGUN, kind, VERSION, f"out must be a new or empty folder, got {folder}, which is not")
+    remove_abandoned(folder, _OURS)
     for name, what in words.items():
         if found.get(name) != about[name]:
             raise InvalidInputError(f"out must be a new folder, or hold the same work, got {folder}, {what}")

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import check_whole
+from .._validation import check_answers, check_whole
 from ..exceptions import FormatError, InvalidInputError
 from ..index.checks import check_ids, check_queries, check_radius
 from ..stores.origin import Origin, read_header
@@ -152,7 +152,7 @@ class ShardedIndex:
         filter : ids, optional; search among these only
         """
         queries, single = check_queries(codes, self.n_bits)
-        check_whole(k, 1, "k")
+        check_answers(len(queries), k)
         blocks = self._asked(search_shards, queries, k, filter)
         found = [merged_nearest(answers, k) for answers in blocks]
         distances, ids = (np.concatenate([one[i] for one in found]) for i in (0, 1))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _kernels
 from .._interrupts import held_off
-from .._validation import check_jobs, check_whole
+from .._validation import check_answers, check_jobs, check_whole
 from ..codes import check_weights, whole_weights
 from ..device.tensors import device_of, is_on_gpu, is_tensor
 from ..exceptions import InvalidInputError
@@ -273,7 +273,7 @@ class WeightedHammingIndex:
             Both (k,) for one code.
         """
         queries, single = check_queries(codes, self.n_bits)
-        wanted = check_whole(k, 1, "k")
+        wanted = check_answers(len(queries), k)
         distances, ids, paid = self._lock.read(self._search, queries, wanted, filter)
         if paid:
             self._lock.write(self._prepare_unasked)

@@ -15,6 +15,7 @@ from ..exceptions import FormatError
 from ..model_files import name_features, plain_parameters, with_parameters
 
 KIND, VERSION = "cghash-peer", 1
+_FEATURES = 1 << 22  # that a file may name, however little it learned of them
 P = TypeVar("P")
 
 
@@ -56,6 +57,7 @@ def load_peer(cls: type[P], path: str | os.PathLike[str]) -> P:
                 raise FormatError(f"{name} must be words, numbers that are finite, or an array of these")
             setattr(model, name, value)
         name_features(model, about)
+        _check_features(model, sum(array.size for array in arrays.values()))
         model._n_features_out = model.n_bits_
         _try_out(model)
     except (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError, MemoryError) as error:
@@ -69,6 +71,12 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, int):
         return abs(value) < 2**63
     return isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _check_features(model: Any, n_learned: int) -> None:
+    """Refuse more features than items can have, unless the file has learned as many numbers: items of them are made."""
+    if model.n_features_in_ > max(_FEATURES, n_learned):
+        raise FormatError(f"it says {model.n_features_in_} features, and its arrays hold {n_learned} numbers")
 
 
 def _try_out(model: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -74,16 +74,49 @@ def read_columns(source: Source) -> dict[str, Array]:
     pa, parquet = pyarrow_for(source)
     with parquet_errors(source.name), source.binary() as file:
         check_parquet(file, source.name)
-        table = _whole(pa, parquet.ParquetFile(file), size_of(file), source.name)
-        return {name: column_of(pa, table.column(name).combine_chunks()) for name in table.column_names}
+        opened = parquet_file(parquet, file)
+        schema = opened.schema_arrow
+        table = whole_table(pa, opened, size_of(file), source.name, without_texts_in_lists(pa, schema))
+        nothing = np.full(opened.metadata.num_rows if len(table.column_names) < len(schema) else 0, None, dtype=object)
+        read = {name: column_of(pa, table.column(name).combine_chunks()) for name in table.column_names}
+        return {name: read.get(name, nothing) for name in schema.names}
 
 
-def check_parquet(file: IO[bytes], name: str) -> list[Group]:
-    """The row groups of a Parquet file, by its footer, if they do not hold much more than its size."""
+def check_parquet(
+    file: IO[bytes], name: str, columns: Collection[str] | None = None, one_by_one: bool = False
+) -> list[Group]:
+    """The row groups of a Parquet file, by its footer, if they do not hold much more than its size.
+
+    Parameters
+    ----------
+    columns : those that are read, None: all
+    one_by_one : whether row groups are read one after another, so that each may hold so much
+    """
     groups = read_groups(file, name)
-    n_bytes = sum(chunk.n_bytes for group in groups for chunk in group.chunks)
-    check_inflated(n_bytes, size_of(file), name, _WRITTEN_AGAIN)
+    held = [
+        sum(chunk.n_bytes for chunk in group.chunks if columns is None or chunk.column in columns) for group in groups
+    ]
+    check_inflated(max(held, default=0) if one_by_one else sum(held), size_of(file), name, _WRITTEN_AGAIN)
     return groups
+
+
+def parquet_file(parquet: Any, file: Any, **how: Any) -> Any:
+    """A Parquet file whose texts stay in dictionaries: one that many rows name is in memory once."""
+    about = parquet.read_metadata(file)
+    names = set(about.schema.to_arrow_schema().names)
+    flat = [i for i in range(about.num_columns) if about.schema.column(i).path in names]  # pyarrow leaves numbers out
+    return parquet.ParquetFile(file, metadata=about, read_dictionary=flat, **how)
+
+
+def without_texts_in_lists(pa: Any, schema: Any) -> list[str] | None:
+    """The columns that are read, None for all: texts in lists would each be in memory, and nothing asks for them."""
+    kept = [field.name for field in schema if not pa.types.is_nested(field.type) or not _holds_texts(pa, field.type)]
+    return None if len(kept) == len(schema) else kept
+
+
+def _holds_texts(pa: Any, kind: Any) -> bool:
+    inner = [kind.field(i).type for i in range(kind.num_fields)]
+    return not (inner or pa.types.is_primitive(kind)) or any(_holds_texts(pa, one) for one in inner)
 
 
 @contextmanager
@@ -112,16 +145,18 @@ def pyarrow_for(source: Source) -> tuple[Any, Any]:
     return pa, parquet
 
 
-def _whole(pa: Any, file: Any, size: int, name: str) -> Any:
+def whole_table(pa: Any, file: Any, size: int, name: str, columns: list[str] | None = None) -> Any:
     """The table of a Parquet file, decoded in pieces: pages may hold more than the footer says."""
     if len(set(file.schema_arrow.names)) < len(file.schema_arrow.names):
         raise InvalidInputError(f"{name} must name each column once, got {', '.join(file.schema_arrow.names[:8])}")
     batches, total = [], 0
-    for batch in file.iter_batches(_ROWS):
+    for batch in file.iter_batches(_ROWS, columns=columns):
         total += batch.nbytes
         check_inflated(total, size, name, _WRITTEN_AGAIN)
         batches.append(batch)
-    table = pa.Table.from_batches(batches, file.schema_arrow)
+    schema = file.schema_arrow
+    read = [field for field in schema if columns is None or field.name in columns]
+    table = pa.Table.from_batches(batches, pa.schema(read, schema.metadata))
     table.validate(full=True)
     return table
 
@@ -130,15 +165,28 @@ def column_of(pa: Any, column: Any) -> Array:
     """A column of a table; one of lists of one length is 2-D."""
     kinds = pa.types
     if kinds.is_list(column.type) or kinds.is_large_list(column.type) or kinds.is_fixed_size_list(column.type):
-        return _matrix(column)
-    values: Array = column.to_numpy(zero_copy_only=False)
-    return values
-
-
-def _matrix(column: Any) -> Array:
-    """A column of lists as (n, width) numbers, or as objects where the lists differ in length."""
-    lengths = np.unique(column.value_lengths().to_numpy(zero_copy_only=False))
-    if column.null_count or len(lengths) != 1:
+        return _matrix(pa, column)
+    if kinds.is_nested(column.type):
         return np.full(len(column), None, dtype=object)
-    flat: Array = column.flatten().to_numpy(zero_copy_only=False)
-    return flat.reshape(len(column), int(lengths[0]))
+    return words_of(column) if kinds.is_dictionary(column.type) else column.to_numpy(zero_copy_only=False)
+
+
+def words_of(column: Any) -> Array:
+    """The values of a dictionary (n,), None where there is none; what many rows name is one object."""
+    if column.dictionary.type.num_fields or not len(column.dictionary):
+        return np.full(len(column), None, dtype=object)
+    words: Array = column.dictionary.to_numpy(zero_copy_only=False)
+    rows: Array = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    found: Array = words[rows]
+    if column.null_count:
+        found = found.astype(np.float64 if words.dtype.kind in "iuf" else object)
+        found[column.is_null().to_numpy(zero_copy_only=False)] = np.nan if found.dtype.kind == "f" else None
+    return found
+
+
+def _matrix(pa: Any, column: Any) -> Array:
+    """A column of lists as (n, width) numbers, or as objects where the lists differ in length or hold lists."""
+    lengths = np.unique(column.value_lengths().to_numpy(zero_copy_only=False))
+    if column.null_count or len(lengths) != 1 or pa.types.is_nested(column.type.value_type):
+        return np.full(len(column), None, dtype=object)
+    return column_of(pa, column.flatten()).reshape(len(column), int(lengths[0]))

@@ -10,8 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InvalidInputError
-from .arrays import check_parquet, column_of, parquet_errors, pyarrow_for, read_array
+from .arrays import (
+    check_parquet,
+    column_of,
+    parquet_errors,
+    parquet_file,
+    pyarrow_for,
+    read_array,
+    without_texts_in_lists,
+)
 from .items import checked_items
+from .sizes import check_inflated, size_of
 from .sources import Source, source_of
 
 Array = NDArray[Any]
@@ -43,7 +52,10 @@ def _from_parquet(source: Source, features: Sequence[str] | None, rows: int) -> 
     pa, parquet = pyarrow_for(source)
     with parquet_errors(source.name), source.binary() as file:
         check_parquet(file, source.name)
-        for batch in parquet.ParquetFile(file).iter_batches(rows):
+        size = size_of(file)
+        opened = parquet_file(parquet, file)
+        for batch in opened.iter_batches(rows, columns=without_texts_in_lists(pa, opened.schema_arrow)):
+            check_inflated(batch.nbytes, size, source.name, "write it with fewer rows in a group")
             batch.validate(full=True)
             columns = {name: column_of(pa, batch.column(name)) for name in batch.schema.names}
             yield _joined(columns, features, source.name)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .._validation import did_you_mean, is_number
 from ..exceptions import InvalidInputError
 from .arrays import read_array, read_arrays, read_columns
-from .labels import plain_labels, written_labels
+from .labels import check_lengths, plain_labels, written_labels
 from .sources import Source, source_of
 from .text import Row, TextTable, is_missing, read_rows, shortened, why_no_number
 
@@ -156,6 +156,8 @@ def _from_csv(source: Source, asked: _Asked) -> Items:
     X = np.frombuffer(numbers, dtype=np.float64).reshape(-1, len(wanted))
     _check_finite(X, chosen, lambda row: source.at(lines[row]))
     items = Items(source.name, X, chosen if table.header is not None else None)
+    for name, words in zip(asked.beside, beside, strict=True):
+        check_lengths(words, name)
     items.labels = asked.labels(np.array(beside[0])) if asked.label is not None else None
     items.ids = np.array(beside[-1]) if asked.id is not None else None
     items.ignored = [name for name in table.names if name not in chosen and name not in places]

@@ -15,6 +15,8 @@ from .text import read_rows
 
 Array = NDArray[Any]
 
+_MOST_BYTES = 1 << 31  # of words in an array
+
 
 def read_labels(path: str | os.PathLike[str], n_items: int, as_written: bool = False) -> Array:
     """Read labels (n,), or an indicator matrix (n, L) from .npy or .npz.
@@ -67,10 +69,23 @@ def written_labels(labels: Array) -> Array:
         missing = [i for i, label in enumerate(labels) if label is None or label != label]
         if missing:
             raise InvalidInputError(f"labels must not be missing, got {labels[missing[0]]!r} in row {missing[0]}")
+        check_lengths(labels.tolist(), "labels")
     try:
         return labels.astype(str)
     except (ValueError, TypeError) as error:
         raise InvalidInputError(f"labels must be numbers or words, got {labels.dtype} ({error})") from error
+
+
+def check_lengths(words: list[Any], what: str) -> None:
+    """Refuse words that would take gigabytes as an array, where each takes as much as the longest.
+
+    >>> check_lengths(["a"] * 99999 + ["a" * 99999], "ids")
+    Traceback (most recent call last):
+    cghash.exceptions.InvalidInputError: ids must be shorter: 100000 of up to 99999 letters take too much memory
+    """
+    longest = max((len(word) for word in words if isinstance(word, str | bytes)), default=0)
+    if 4 * longest * len(words) > _MOST_BYTES:
+        raise InvalidInputError(f"{what} must be shorter: {len(words)} of up to {longest} letters take too much memory")
 
 
 def alike_labels(first: Array, second: Array) -> tuple[Array, Array]:

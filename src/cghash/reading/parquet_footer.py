@@ -16,6 +16,7 @@ MAGIC = b"PAR1"
 _ENDING = 8  # bytes: the footer's length, and the magic
 _DEEPEST = 12  # structures within each other
 _WIDTHS = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8}  # bytes of a value of each type that has a fixed width
+_FIXED = 7  # the type whose width is in the schema
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Chunk:
 
     column: str  # its name at the top of the schema
     n_values: int
-    n_bytes: int  # that its values take, at least
+    n_bytes: int  # that its values take, at least; nulls take none
 
 
 @dataclass(frozen=True)
@@ -47,20 +48,27 @@ def read_groups(file: IO[bytes], name: str) -> list[Group]:
             raise ValueError("its end is missing or altered")
         file.seek(size - _ENDING - length)
         about = _Footer(file.read(length)).structure(_DEEPEST)
-        return [_group(group) for group in about[4]]
+        leaves = [_width(element) for element in about[2] if 1 in element]
+        return [_group(group, leaves) for group in about[4]]
     except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"{name} must be a .parquet file: its footer is damaged ({error})") from error
     finally:
         file.seek(here)
 
 
-def _group(group: dict[int, Any]) -> Group:
-    return Group(_count(group[3]), [_chunk(chunk[3]) for chunk in group[1]])
+def _width(element: dict[int, Any]) -> int:
+    """Bytes of a value of a column; 1, the least, where they differ in length."""
+    return _count(element[2]) if element[1] == _FIXED else _WIDTHS.get(element[1], 1)
 
 
-def _chunk(about: dict[int, Any]) -> Chunk:
+def _group(group: dict[int, Any], widths: list[int]) -> Group:
+    return Group(_count(group[3]), [_chunk(chunk[3], width) for chunk, width in zip(group[1], widths, strict=True)])
+
+
+def _chunk(about: dict[int, Any], width: int) -> Chunk:
     n_values = _count(about[5])
-    plain = n_values * _WIDTHS.get(about[1], 1)
+    n_nulls = _count(about.get(12, {}).get(3, 0))
+    plain = max(0, n_values - n_nulls) * width
     return Chunk(about[3][0].decode(), n_values, max(plain, _count(about[6])))
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_whole
+from .._validation import check_answers, check_whole
 from ..exceptions import FormatError, InvalidInputError, MissingDependencyError
 from ..index.checks import check_codes, check_different, check_ids
 from .origin import Origin, origin_of
@@ -70,7 +70,8 @@ class Store(ABC):
         queries : (q, n_bytes) uint8, packed codes of the same model
         k : int
         """
-        return self._search(check_codes(queries, self.origin.n_bits, "queries"), check_whole(k, 1, "k"))
+        checked_queries = check_codes(queries, self.origin.n_bits, "queries")
+        return self._search(checked_queries, check_answers(len(checked_queries), k))
 
     def search_items(self, model: Any, X: Any, k: int) -> Found:
         """The k nearest codes of each item; the model is checked to be the one that made the codes."""
@@ -102,9 +103,9 @@ def checked(model: Any, codes: ArrayLike, ids: ArrayLike | None) -> tuple[Origin
     return origin, packed, numbers
 
 
-def check_asked(k: Any, candidates: Any) -> int:
+def check_asked(queries: Codes, k: Any, candidates: Any) -> int:
     """k, a whole number; candidates, where they are given, must be as many or more."""
-    wanted = check_whole(k, 1, "k")
+    wanted = check_answers(len(queries), k)
     if candidates is not None and check_whole(candidates, 1, "candidates") < wanted:
         raise InvalidInputError(f"candidates must be at least k={wanted}, got {candidates}")
     return wanted

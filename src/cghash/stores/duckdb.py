@@ -11,12 +11,13 @@ import errno
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._unfinished import is_of_the_disk
 from ..exceptions import FormatError, InUseError, InvalidInputError
 from .base import Found, Path, Store, check_file, checked, require
 from .origin import Origin, read_header
@@ -31,6 +32,7 @@ _CLOSED = {
     "autoload_known_extensions": "false",
     "lock_configuration": "true",
 }
+_HERE = "AND schema_name = current_schema() AND database_name = current_database()"
 
 
 class DuckDBStore(Store):
@@ -64,6 +66,7 @@ class DuckDBStore(Store):
         """
         origin, packed, numbers = checked(model, codes, ids)
         with _connected(path, table, read_only=False) as connection, _errors(path):  # closed at the end
+            _check_functions(connection, os.fspath(path))
             _write(connection, table, origin, packed, numbers)
         return cls.open(path, table=table)
 
@@ -145,14 +148,18 @@ def _write(connection: Any, table: str, origin: Origin, codes: Codes, ids: Ints)
         connection.execute(f"INSERT OR REPLACE INTO {ABOUT} VALUES (lower(?), ?)", [table, origin.header()])
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        with suppress(require("duckdb", "duckdb").Error):  # there is none where the commit was reached
+            connection.execute("ROLLBACK")
         raise
 
 
 def _origin(connection: Any, table: str, where: str) -> Origin:
+    _check_functions(connection, where)
     about = _about(connection, table)
     if about is None:
         raise FormatError(f"{where} is not a table of codes")
+    if not _is_stored(connection, table):
+        raise FormatError(f"{where} must be a table whose columns are stored, got a view or computed columns")
     origin, _ = read_header(about, where)
     found = _types(connection, table)
     if found != _columns(origin):
@@ -166,17 +173,34 @@ def _columns(origin: Origin) -> dict[str, str]:
 
 
 def _types(connection: Any, table: str) -> dict[str, str]:
-    """Columns of a table and their types; none when there is no such table."""
+    """Columns of a table or view and their types; none when there is no such table."""
     rows = connection.execute(
-        "SELECT column_name, data_type FROM information_schema.columns "
-        "WHERE lower(table_name) = lower(?) AND table_schema = current_schema() ORDER BY ordinal_position",
+        "SELECT column_name, data_type FROM system.main.duckdb_columns() "
+        f"WHERE lower(table_name) = lower(?) {_HERE} ORDER BY column_index",
         [table],
     ).fetchall()
     return dict(rows)
 
 
+def _is_stored(connection: Any, table: str) -> bool:
+    """Whether a table is no view and none of its columns is computed: a stranger's may never come to an end."""
+    row = connection.execute(
+        f"SELECT sql FROM system.main.duckdb_tables() WHERE lower(table_name) = lower(?) {_HERE}", [table]
+    ).fetchone()
+    return row is not None and "GENERATED ALWAYS" not in row[0]
+
+
+def _check_functions(connection: Any, where: str) -> None:
+    """Refuse functions in the file that hide DuckDB's own, which our SQL calls."""
+    rows = connection.execute("SELECT internal, function_name FROM system.main.duckdb_functions()").fetchall()
+    known = {name.lower() for internal, name in rows if internal}
+    hiding = sorted(name for internal, name in rows if not internal and name.lower() in known)
+    if hiding:
+        raise FormatError(f"{where} is in a file whose function {hiding[0]!r} hides DuckDB's own")
+
+
 def _about(connection: Any, table: str) -> str | None:
-    if _types(connection, ABOUT) != {"name": "VARCHAR", "about": "VARCHAR"}:
+    if _types(connection, ABOUT) != {"name": "VARCHAR", "about": "VARCHAR"} or not _is_stored(connection, ABOUT):
         return None
     row = connection.execute(f"SELECT about FROM {ABOUT} WHERE name = lower(?)", [table]).fetchone()
     return None if row is None else str(row[0])
@@ -198,12 +222,17 @@ def _errors(where: Any) -> Iterator[None]:
     try:
         yield
     except duckdb.ConnectionException as error:
-        raise InUseError(f"{where} is closed, or open elsewhere in this process: {error}") from error
-    except duckdb.Error as error:
+        raise InUseError(
+            f"{where} is closed, or open elsewhere in this process by other settings, as duckdb.connect has them; "
+            f"close that first: {error}"
+        ) from error
+    except (duckdb.Error, UnicodeDecodeError) as error:
         if "Could not set lock" in str(error):
             raise InUseError(f"{where} is in use: {error}") from error
-        if os.strerror(errno.ENOSPC) in str(error):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(where)) from error
+        for number in errno.errorcode:
+            of_the_disk = OSError(number, os.strerror(number), str(where))
+            if is_of_the_disk(of_the_disk) and os.strerror(number) in str(error):
+                raise of_the_disk from error
         raise FormatError(f"{where} is not a DuckDB file that can be read, or it is damaged: {error}") from error
     except RuntimeError as error:
         if "interrupted" in str(error):  # so DuckDB tells of Ctrl-C

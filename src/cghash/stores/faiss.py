@@ -27,7 +27,18 @@ from ..exceptions import FormatError, InvalidInputError
 from ..index.checks import check_codes
 from ..storage import written_atomically
 from .base import Found, Path, Store, check_asked, check_file, checked, require
-from .faiss_indexes import FINE, build, check_centroids, check_expanded, downcast, read_back, roots
+from .faiss_indexes import (
+    FINE,
+    MOST_EXPANDED,
+    build,
+    check_centroids,
+    check_counts,
+    check_expanded,
+    check_kind,
+    downcast,
+    read_back,
+    roots,
+)
 from .origin import Origin, read_header
 from .ranking import NONE, Codes, Ints, Ranked, joined, least_distances, rank
 
@@ -122,8 +133,8 @@ class FaissStore(Store):
             How many of FAISS's nearest are ranked by the weights; None is 10 times k, and k + 16 for `exact`, which
             looks at more where these do not prove the answer.
         """
-        wanted = check_asked(k, candidates)
-        return self._search(check_codes(queries, self.origin.n_bits, "queries"), wanted, candidates)
+        packed = check_codes(queries, self.origin.n_bits, "queries")
+        return self._search(packed, check_asked(packed, k, candidates), candidates)
 
     def search_items(self, model: Any, X: Any, k: int, *, candidates: int | None = None) -> Found:
         """The k nearest codes of each item; the model is checked to be the one that made the codes."""
@@ -201,8 +212,8 @@ def _made(cls: type[S], model: Any, codes: ArrayLike, ids: ArrayLike | None, kin
     origin, packed, numbers = checked(model, codes, ids)
     counts = np.zeros(origin.n_bits, dtype=np.int64)
     if check_choice(kind, KINDS, "kind") != "exact":
-        if check_whole(n_bits, 8, "n_bits") % 8:
-            raise InvalidInputError(f"n_bits must be a multiple of 8 for FAISS, got {n_bits}")
+        if check_whole(n_bits, 8, "n_bits") % 8 or n_bits > MOST_EXPANDED:
+            raise InvalidInputError(f"n_bits must be a multiple of 8, at most {MOST_EXPANDED}, for FAISS, got {n_bits}")
         counts = expansion_of(origin.weights, n_bits)
     index = build(origin, packed, numbers, kind, counts, n_bits)
     return cls(origin, index, kind, packed, numbers, counts)
@@ -215,14 +226,15 @@ def _read(cls: type[S], content: bytes, where: str) -> S:
         index = read_back(content[:size], kind, where)
         faiss = require("faiss", "faiss")
         inner, ids = downcast(index), faiss.vector_to_array(index.id_map)
+        check_kind(inner, kind, origin)
         stored = content[size:end] if kind != "exact" else faiss.vector_to_array(inner.codes)
         codes = np.frombuffer(stored, dtype=np.uint8).reshape(-1, origin.n_bytes)
-        counts = np.array(about["counts"], dtype=np.int64)
+        counts = check_counts(np.array(about["counts"], dtype=np.int64), kind, inner, origin)
         if len({n, len(ids), len(codes), inner.ntotal}) != 1:
             raise FormatError(f"it says {n} codes, and has {len(codes)} codes and {len(ids)} ids")
         (check_centroids(inner, origin) if kind == "exact" else check_expanded(inner, codes, counts))
         store = cls(origin, index, kind, codes, ids, counts)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise FormatError(f"{where} is an index of codes, but its parts do not fit together: {error}") from error
     store.where = where
     return store

@@ -14,6 +14,7 @@ from .origin import Origin
 from .ranking import Codes, Ints
 
 FINE = 52  # whole weights are in units of 2^-52 of a power of two above their sum
+MOST_EXPANDED = 1 << 20  # bits
 _LINKS = 32  # of an item in HNSW
 
 
@@ -69,6 +70,30 @@ def read_back(content: bytes, kind: str, where: str) -> Any:
         return read(np.frombuffer(content, dtype=np.uint8))
     except RuntimeError as error:
         raise FormatError(f"{where} holds an index that FAISS cannot read: {error}") from error
+    except MemoryError:  # so FAISS says that it was told of more than there can be
+        raise FormatError(f"{where} holds an index that FAISS cannot read: it names more than it has") from None
+
+
+def check_kind(index: Any, kind: str, origin: Origin) -> None:
+    """The index inside must be the one that `build` makes for its kind, whose scores we know."""
+    faiss = require("faiss", "faiss")
+    made = {"exact": faiss.IndexPQ, "binary": faiss.IndexBinaryFlat, "hnsw": faiss.IndexBinaryHNSW}[kind]
+    if type(index) is not made:
+        raise FormatError(f"it must have {made.__name__}, got {type(index).__name__}")
+    if kind == "hnsw" and type(faiss.downcast_IndexBinary(index.storage)) is not faiss.IndexBinaryFlat:
+        raise FormatError("its graph must be over IndexBinaryFlat")
+    if kind == "exact":
+        wanted = (8 * origin.n_bytes, origin.n_bytes, 8, faiss.METRIC_L2, faiss.IndexPQ.ST_PQ)
+        if (index.d, index.pq.M, index.pq.nbits, index.metric_type, index.search_type) != wanted:
+            raise FormatError("its IndexPQ must have a sub-quantizer for each byte, and search by distance")
+
+
+def check_counts(counts: Ints, kind: str, index: Any, origin: Origin) -> Ints:
+    """How often each bit is repeated (n_bits,): as many as the expanded codes have room for."""
+    most = 0 if kind == "exact" else min(index.d, MOST_EXPANDED)
+    if counts.shape != (origin.n_bits,) or counts.min() < 0 or counts.max() > most or counts.sum() > most:
+        raise FormatError(f"it must repeat {origin.n_bits} bits at most {most} times together")
+    return counts
 
 
 def check_centroids(index: Any, origin: Origin) -> None:

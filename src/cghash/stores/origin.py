@@ -116,7 +116,7 @@ def read_header(text: str | bytes, where: str) -> tuple[Origin, dict[str, Any]]:
     try:
         origin = Origin(about["weights"], str(about["functions"]))
         whole = (origin.n_bits, origin.fingerprint) == (about["n_bits"], about["fingerprint"])
-    except (KeyError, InvalidInputError) as error:
+    except (KeyError, ValueError, InvalidInputError) as error:  # lists of no one length, letters that are none
         raise FormatError(f"{where} has a description whose parts do not fit together: {error}") from error
     if not whole:
         raise FormatError(f"{where} was altered: its weights and its fingerprint do not agree")

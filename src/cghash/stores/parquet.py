@@ -14,12 +14,15 @@ from numpy.typing import ArrayLike
 
 from ..exceptions import FormatError
 from ..index import WeightedHammingIndex
+from ..reading.arrays import check_parquet, parquet_errors, parquet_file, whole_table
+from ..reading.sizes import size_of
 from ..storage import digest, written_atomically
 from .base import Found, Path, Store, check_file, checked, require
 from .origin import Origin, read_header
 from .ranking import Codes, Ints
 
 KEY = b"cghash"
+COLUMNS = ["id", "code"]
 ROWS_IN_A_GROUP = 1 << 20
 
 
@@ -92,15 +95,10 @@ def read_codes(path: Path) -> tuple[Origin, Codes, Ints]:
     """Origin, codes (n, n_bytes) and ids (n,) of a file; FormatError when it is not whole."""
     pa, where = require("pyarrow", "parquet"), os.fspath(path)
     check_file(path)
-    try:
-        with open(path, "rb") as file:
-            table = require("pyarrow.parquet", "parquet").read_table(file, page_checksum_verification=True)
-    except (pa.ArrowException, ValueError, EOFError) as error:
-        raise FormatError(f"{where} is not a Parquet file, or it is damaged: {error}") from error
-    except OSError as error:
-        if error.errno is not None:  # the system's: no such file, no permission
-            raise
-        raise FormatError(f"{where} is not a Parquet file, or it is damaged: {error}") from error
+    with parquet_errors(where), open(path, "rb") as file:
+        check_parquet(file, where, COLUMNS)
+        opened = parquet_file(require("pyarrow.parquet", "parquet"), file, page_checksum_verification=True)
+        table = whole_table(pa, opened, size_of(file), where, COLUMNS)
     return from_arrow(table, where)
 
 

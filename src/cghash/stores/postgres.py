@@ -205,8 +205,8 @@ class PostgresStore(Store):
         exact : whether to scan the table for what could be nearer, so that every answer is proven. Without a graph
             the table is scanned in any case.
         """
-        wanted = check_asked(k, candidates)
-        return self._search(check_codes(queries, self.origin.n_bits, "queries"), wanted, candidates, exact)
+        packed = check_codes(queries, self.origin.n_bits, "queries")
+        return self._search(packed, check_asked(packed, k, candidates), candidates, exact)
 
     def search_items(self, model: Any, X: Any, k: int, *, candidates: int | None = None, exact: bool = False) -> Found:
         """The k nearest codes of each item; the model is checked to be the one that made the codes."""

@@ -54,8 +54,8 @@ class Session:
 
     def _run(self, work: Callable[[Any], T], begin: str) -> T:
         with self._lock, in_our_words(self.where):
-            self._begin(begin)
             try:
+                self._begin(begin)
                 with self._connection.cursor() as cursor:
                     done = work(cursor)
                 self._connection.execute("COMMIT")
@@ -82,6 +82,8 @@ class Session:
         self._connection.execute(begin)
 
     def _undo(self) -> None:
+        if self._connection is None or self._connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+            return
         try:
             self._connection.execute("ROLLBACK")
         except psycopg.Error:  # the connection is gone, and the transaction with it

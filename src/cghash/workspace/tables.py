@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InvalidInputError
-from ..reading.arrays import check_parquet, parquet_errors, pyarrow_for, read_array, read_arrays
+from ..reading.arrays import check_parquet, parquet_errors, parquet_file, pyarrow_for, read_array, read_arrays, words_of
 from ..reading.sources import Source, source_of
 from ..reading.text import read_objects, read_rows
 
@@ -175,7 +175,7 @@ class ParquetTable(_File):
     def rows(self) -> Iterator[Located]:
         row = 0
         for batch in self._batches(self.columns):
-            columns = [batch.column(i).to_pylist() for i in range(batch.num_columns)]
+            columns = [_cells(column) for column in batch.columns]
             for cells in zip(*columns, strict=True) if columns else ((),) * batch.num_rows:
                 yield f"{self.name}, row {row}", [_plain(cell) for cell in cells]
                 row += 1
@@ -196,9 +196,14 @@ class ParquetTable(_File):
     def _batches(self, columns: list[str]) -> Iterator[Any]:
         with parquet_errors(self.name), self.source.binary() as file:
             check_parquet(file, self.name)
-            for batch in pyarrow_for(self.source)[1].ParquetFile(file).iter_batches(_BLOCK, columns=columns):
+            for batch in parquet_file(pyarrow_for(self.source)[1], file).iter_batches(_BLOCK, columns=columns):
                 batch.validate(full=True)
                 yield batch
+
+
+def _cells(column: Any) -> list[Any]:
+    """The values of a column; a text that many rows name is one object."""
+    return words_of(column).tolist() if hasattr(column, "dictionary") else column.to_pylist()  # type: ignore[no-any-return]
 
 
 class ArrayTable:

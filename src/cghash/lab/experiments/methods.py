@@ -24,6 +24,7 @@ __all__ = ["EUCLIDEAN", "NAMES", "Choice", "estimator_of", "has_prefixes", "plai
 EUCLIDEAN = "Euclidean"  # no codes at all: the vectors themselves, as a reference
 CRITERIA = ("map", "top", "knn_error")  # what parameters are chosen by
 FREE = ("random_state", "n_jobs", "verbose", "checkpoint")  # parameters that do not decide a result here
+OURS = ("n_bits", "random_state", "n_jobs", "checkpoint")  # parameters that no plan sets; a checkpoint is a file
 NAMES = ("CGHash", *peers.PEERS, EUCLIDEAN)
 
 
@@ -39,9 +40,11 @@ def estimator_of(name: str, parameters: Parameters, n_bits: int, seed: int, n_jo
     """
     kind = _kind_of(name)
     takes = inspect.signature(kind).parameters
-    unknown = set(parameters) - set(takes)
+    free = [parameter for parameter in takes if parameter not in OURS]
+    unknown = sorted(set(parameters) - set(free))
     if unknown:
-        raise InvalidInputError(f"parameters of {name} must be among {', '.join(takes)}, got {', '.join(unknown)}")
+        hint = "; the experiment's bits, splits and folder decide these" if set(unknown) & set(OURS) else ""
+        raise InvalidInputError(f"parameters of {name} must be among {', '.join(free)}, got {', '.join(unknown)}{hint}")
     given = {"random_state": seed, "n_jobs": n_jobs}
     return kind(n_bits, **{key: value for key, value in given.items() if key in takes} | dict(parameters))
 

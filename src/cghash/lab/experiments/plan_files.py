@@ -72,6 +72,7 @@ def read_experiment(name: str | os.PathLike[str], *, imports: Sequence[str] = ()
         raise
     except (ValueError, RecursionError) as error:  # what is no TOML, no UTF-8, or no number that Python reads
         raise InvalidInputError(f"{name} must be a TOML file: {error}") from error
+    _check_numbers(str(name), said)
     experiment = _checked(_parsed(str(name), said))
     _check_imports(str(name), experiment, imports)
     _check_methods(experiment)
@@ -116,6 +117,17 @@ def _parsed(name: str, said: dict[str, Any]) -> Experiment:
         said["validation"] = _made(Validation, said["validation"], f"{name}: [validation]")
     stem = Path(name).stem
     return _made(Experiment, {"name": stem, "title": stem, **said}, name)  # type: ignore[no-any-return]
+
+
+def _check_numbers(name: str, said: dict[str, Any]) -> None:
+    """Whole numbers of 64 bits, as TOML has them; Python reads larger ones, and cannot always write them."""
+    left: list[Any] = [said]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict | list):
+            left.extend(value.values() if isinstance(value, dict) else value)
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise InvalidInputError(f"{name}: whole numbers must have 64 bits, got one of {value.bit_length()}")
 
 
 def _tables(name: str, said: dict[str, Any], key: str) -> list[dict[str, Any]]:
@@ -196,6 +208,11 @@ def _checked(experiment: Experiment) -> Experiment:
         check.check_whole(getattr(experiment, name), least, name)
     for name, least in (("folds", 2), ("items", 10), ("bits", 0)):
         check.check_whole(getattr(experiment.validation, name), least, f"validation.{name}")
+    if experiment.validation.folds > experiment.validation.items:
+        raise InvalidInputError(
+            f"validation.folds must be at most its items, {experiment.validation.items}, "
+            f"got {experiment.validation.folds}"
+        )
     if experiment.splits > MOST_SPLITS:
         raise InvalidInputError(f"splits must be at most {MOST_SPLITS}, got {experiment.splits!r:.40}")
     check.check_choice(experiment.validation.criterion, ("all", *CRITERIA), "validation.criterion")
@@ -232,7 +249,7 @@ def _check_methods(experiment: Experiment) -> None:
         known = set(method.on) - set(DATASETS) - set(sets)
         if known:
             raise InvalidInputError(f"{method.name}: on must name data sets, {', '.join(sets)}, got {', '.join(known)}")
-        if any(bits not in experiment.bits for bits in method.bits):
+        if any(type(bits) is not int or bits not in experiment.bits for bits in method.bits):
             raise InvalidInputError(f"bits of {method.name} must be among {experiment.bits}, got {method.bits}")
         if not all(_list(values, f"search of {key}") for key, values in method.search.items()):
             raise InvalidInputError(f"search of {method.name} must have one value or more, got {method.search}")

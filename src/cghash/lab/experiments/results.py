@@ -51,6 +51,14 @@ class Store:
         good = (self._good(experiment, task, n_bits) for n_bits in experiment.bits_of(task))
         return sum(result is not None and result.get("code") != code for result in good)
 
+    def error_of(self, task: Task, n_bits: int) -> str:
+        """Why a cell has no good result, as it was written."""
+        try:
+            result = checked_result(self.path_of(task, n_bits).read_bytes())
+        except (OSError, ValueError) as error:
+            return f"its result cannot be read: {error}"
+        return str(result.get("error", "its result is of something else"))
+
     def _good(self, experiment: Experiment, task: Task, n_bits: int) -> Result | None:
         try:
             result = checked_result(self.path_of(task, n_bits).read_bytes())

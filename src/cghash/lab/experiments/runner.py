@@ -193,8 +193,6 @@ def _end_with_parent() -> None:
 
 def _ended(experiment: Experiment, store: Store, running: _Running, error: str | None) -> str | None:
     """Why a task did not give all its cells; a process that died is recorded for it."""
-    import json
-
     if error is None and running.process.exitcode != 0:
         error = f"its process died (exit code {running.process.exitcode}; -9 is what too little memory looks like)"
     missing = [n_bits for n_bits in store.missing(experiment, running.task) if n_bits in running.bits]
@@ -202,9 +200,7 @@ def _ended(experiment: Experiment, store: Store, running: _Running, error: str |
         for n_bits in missing:
             store.write(experiment, running.task, n_bits, {"status": "failed", "error": error, **circumstances()})
         return error
-    if missing:
-        return str(json.loads(store.path_of(running.task, missing[0]).read_bytes())["error"])
-    return None
+    return store.error_of(running.task, missing[0]) if missing else None
 
 
 class _Pace:
