@@ -11,7 +11,9 @@ import pytest
 
 from cghash import _unfinished
 from cghash.storage import write_atomically, written_atomically
+from cghash.workspace import Workspace
 from cghash.workspace.whole import whole_folder
+from cghash.workspace.worker import work
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither such locks nor such kills")
 
@@ -21,7 +23,9 @@ WRITE_AND_KILL = """
 import os, random, signal, sys, time
 from pathlib import Path
 from cghash.storage import write_atomically
+from cghash.workspace import Workspace
 from cghash.workspace.whole import whole_folder
+from cghash.workspace.worker import work
 
 def write(folder):
     os.write(ready, b"x")
@@ -183,7 +187,9 @@ FULL = """
 import resource, sys
 import numpy as np
 from cghash.storage import written_atomically
+from cghash.workspace import Workspace
 from cghash.workspace.whole import whole_folder
+from cghash.workspace.worker import work
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 try:
     if sys.argv[1] == "folder":
@@ -225,3 +231,13 @@ def test_arrays_are_written_as_before(tmp_path):
     with written_atomically(tmp_path / "a.npy") as file:
         np.save(file, np.arange(5))
     assert np.load(tmp_path / "a.npy").tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_job_removes_what_jobs_before_it_left(school):
+    """As where a kill, or an error of the disk, came while a job's folder was removed."""
+    left = school / "checkpoints" / "job-77"
+    left.mkdir(parents=True)
+    (left / "state").write_bytes(b"the checkpoint of a job that has ended")
+    with Workspace.open(school) as workspace:
+        assert work(workspace, workspace.records.add_job({"bits": 4}).id) == "done"
+    assert os.listdir(school / "checkpoints") == []

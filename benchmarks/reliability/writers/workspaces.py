@@ -99,6 +99,9 @@ class LearnedVersions(Writer):
                 problems.append(("lost", "another model was learned"))
             if (ended := [job.state for job in workspace.records.jobs()]).count("done") != 1:
                 problems.append(("lost", f"one job must be done, got {ended}"))
+            another = workspace.records.add_job({"bits": N_BITS})
+            assert another is not None
+            assert work(workspace, another.id) == "done"
         left = [path.name for path in (folder / "ws" / "checkpoints").glob("*")]
         return problems + [("left", name) for name in [*left, *self.strays(folder / "ws")]]
 

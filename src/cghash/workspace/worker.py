@@ -51,6 +51,7 @@ def work(workspace: Workspace, number: int) -> str:
     with _locked(workspace, number, _PATIENCE) as mine:
         if not mine:
             return "running"  # someone else's
+        _clear(workspace, folder)
         records = workspace.records
         if not records.change_job(number, when=("queued", "running"), state="running"):
             return _end(records, folder, number, "cancelled", "cancelled before it began")
@@ -67,6 +68,13 @@ def work(workspace: Workspace, number: int) -> str:
             return _end(records, folder, number, "failed", str(error))
         shutil.rmtree(folder, ignore_errors=True)
         return "done"
+
+
+def _clear(workspace: Workspace, folder: Path) -> None:
+    """Remove what the jobs before left, where a kill or an error of the disk came at their end; one runs at a time."""
+    for left in workspace.inside("checkpoints").glob("job-*"):
+        if left.name != folder.name and not left.is_symlink():
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _learn(workspace: Workspace, job: Job) -> None:
