@@ -9,7 +9,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 WORKERS ?= 2
 FUZZ_SECONDS ?= 300
 
-.PHONY: help setup demo test test-gpu gpubench browser lint format sanitize fuzz neon docs gallery bench searchbench quality paper embeddings results tables dist clean
+.PHONY: help setup demo test test-gpu gpubench browser lint format sanitize fuzz neon docs gallery bench searchbench quality reliability paper embeddings results tables dist clean
 help:            ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -108,6 +108,11 @@ quality: setup   ## quality on the shared sets (CGHASH_DATA), into benchmarks/re
 	$(BIN)/python benchmarks/quality/defaults.py
 	$(BIN)/python benchmarks/quality/unlabelled.py
 	$(BIN)/python benchmarks/quality/landmarks.py
+
+reliability: setup  ## faults at random moments, a cluster's lost machines, damaged files, into benchmarks/results
+	$(BIN)/python benchmarks/reliability/faults.py
+	$(BIN)/python benchmarks/reliability/cluster.py
+	$(BIN)/python tests/fuzz --inputs 5000 --keep
 
 # The paper's experiment on the data sets that can be had (CGHASH_DATA): raw results, one file of them, and the report.
 LAB := $(BIN)/cghash lab
