@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -482,6 +483,7 @@ def test_command_leaves_out_data_sets_that_cannot_be_had_and_says_where_to_get_t
     monkeypatch.setenv("CGHASH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    monkeypatch.setattr(urllib.request, "_opener", None)  # one that is made now knows them, and must not stay
     options = ("--method", "LSH", "--bits", "8", "--splits", "1", "-o", tmp_path / "out", "--data", tmp_path)
     (tmp_path / "some.toml").write_text(
         '[[datasets]]\nname = "digits"\ntrain = 100\n[[datasets]]\nname = "pascal07"\n[[methods]]\nname = "LSH"\n'
