@@ -89,11 +89,9 @@ class LearnedVersions(Writer):
         problems = []
         with Workspace.open(folder / "ws") as workspace:
             jobs = {job.id for job in workspace.records.jobs()}
-            if ledger.last.get("job", min(jobs, default=0)) not in jobs:
-                problems.append(("lost", f"job {ledger.last['job']}"))
-            versions = [version.version for version in workspace.records.versions()]
-            if ledger.last.get("version", 1) not in versions:
-                problems.append(("lost", f"version {ledger.last['version']}"))
+            versions = {version.version for version in workspace.records.versions()}
+            problems += [("lost", f"job {job}") for job in ledger.said("job") if job not in jobs]
+            problems += [("lost", f"version {version}") for version in ledger.said("version") if version not in versions]
             version = ledger.last.get("version") or _learned(workspace, lambda **line: None)
             if _digest(workspace, version) != (folder / "expected").read_text():
                 problems.append(("lost", "another model was learned"))
