@@ -14,7 +14,7 @@ FOUND = ("lost", "unreadable", "wrong", "unheard", "stuck", "left")
 
 def faults(rows: list[Row]) -> str:
     """Moments at which each writer was hit, after how many of them it refused to go on, and what was wrong then."""
-    writers = dict.fromkeys(row["writer"] for row in rows if row["fault"] in FAULTS)
+    writers = dict.fromkeys(row["writer"] for row in rows)
     lines = []
     for writer in writers:
         mine = {row["fault"]: row for row in rows if row["writer"] == writer}
@@ -33,10 +33,9 @@ def found(rows: list[Row]) -> str:
 def lost_machines(rows: list[Row]) -> str:
     """Kills of workers and schedulers of a cluster while it worked, and what came of them."""
     lines = []
-    for row in (row for row in rows if row["fault"] not in FAULTS):
-        work, victim = row["writer"].removeprefix("cluster "), row["fault"].removesuffix(" killed")
+    for row in rows:
         numbers = [row[name] for name in ("moments", "refused", "wrong", "stuck")]
-        lines.append([work, victim, *map(str, numbers), shown(row["longest"])])
+        lines.append([row["work"], row["victim"], *map(str, numbers), shown(row["longest"])])
     header = ["while it does", "killed", "kills", "`ClusterError`", "wrong", "stuck", "longest to an answer, s"]
     return table(header, lines, words=2)
 

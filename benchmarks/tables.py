@@ -129,7 +129,7 @@ TABLES: dict[str, tuple[str, Callable[[Any], str], str]] = {
     "curator": ("curator", page_tables.curator, "python benchmarks/quality/curator.py"),
     "serve": ("serve", page_tables.serve, "python benchmarks/speed/serve.py"),
     "faults": ("faults", reliability_tables.faults, "python benchmarks/reliability/faults.py"),
-    "lost_machines": ("faults", reliability_tables.lost_machines, "python benchmarks/reliability/cluster.py"),
+    "lost_machines": ("lost_machines", reliability_tables.lost_machines, "python benchmarks/reliability/cluster.py"),
     "fuzz": ("fuzz", reliability_tables.fuzz, "python tests/fuzz --inputs N --keep"),
     "search": ("search", search_tables.at_once, SEARCH),
     "search_100": ("search", partial(search_tables.at_once, k=100), SEARCH),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -297,6 +298,31 @@ def test_a_name_in_a_file_that_is_no_utf8_is_a_format_error(database, origin, co
 def test_ones_own_connection_with_other_settings_is_named(database, origin, codes):
     DuckDBStore.write(database, origin, codes).close()
     with duckdb.connect(str(database), read_only=True), pytest.raises(InUseError, match="by other settings"):
+        DuckDBStore.open(database)
+
+
+def test_a_file_with_which_duckdb_never_comes_back_is_refused_in_time(tmp_path, origin, codes, monkeypatch):
+    path = tmp_path / "forged.duckdb"
+    DuckDBStore.write(path, origin, codes).close()
+    content, header, block = bytearray(path.read_bytes()), 4096, 262144
+    assert struct.unpack_from("<Q", content, header + 24)[0] == 2 << 56, "the list of free blocks is elsewhere now"
+    first = 3 * header
+    content[first + 8 : first + block] = bytes(block - 8)  # each part of block 0 is followed by part 0 of block 0
+    struct.pack_into("<Q", content, first + 8 + 2 * 4088 + 8, 1 << 62)  # so many blocks are free
+    words = np.frombuffer(content, "<u8", block // 8 - 1, first + 8)
+    total = 5381 ^ int(np.bitwise_xor.reduce(words * np.uint64(0xBF58476D1CE4E5B9)))
+    struct.pack_into("<Q", content, first, total)
+    path.write_bytes(content)
+    monkeypatch.setattr("cghash.stores.duckdb._PATIENCE", 1.0)
+    for use in (lambda: DuckDBStore.open(path), lambda: DuckDBStore.write(path, origin, codes)):
+        with pytest.raises(FormatError, match=r"forged\.duckdb is damaged: DuckDB did not open it in 1 s"):
+            use()
+
+
+def test_a_file_that_crashes_duckdb_is_refused(database, origin, codes, monkeypatch):
+    DuckDBStore.write(database, origin, codes).close()
+    monkeypatch.setattr("cghash.stores.duckdb._OPEN", "import os; os.abort()")
+    with pytest.raises(FormatError, match=r"crashes when it opens it \(signal 6\)"):
         DuckDBStore.open(database)
 
 

@@ -33,14 +33,13 @@ from processes import Process, wait_until
 from sklearn.datasets import load_digits
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from faults import keep
-
 from cghash import CGHash, WeightedHammingIndex
 from cghash.cluster import Dataset, ShardedIndex, encode, fit
 from cghash.exceptions import ClusterError
 from cghash.peers import LSH
 from cghash.stores import Origin
 from cghash.stores.parquet import ParquetStore
+from common import write_rows
 
 PATIENCE = 120.0  # seconds after which a program is stuck
 N_WORKERS, N_ITEMS, N_BITS, N_SEARCHES = 2, 600, 8, 30
@@ -266,7 +265,7 @@ def cell(work: str, victim: str, moments: int, seed: int) -> dict[str, Any]:
                     break
         finally:
             hits.cluster.end()
-    row = {"writer": f"cluster {work}", "fault": f"{victim} killed"}
+    row: dict[str, Any] = {"work": work, "victim": victim}
     row |= {name: counts[name] for name in ("moments", "tried", "refused", "wrong", "stuck")}
     return row | {"longest": round(longest, 1), "seconds": round(time.monotonic() - began, 1)}
 
@@ -277,7 +276,7 @@ def main() -> int:
     parser.add_argument("--victim", action="append", choices=["worker", "scheduler"])
     parser.add_argument("--moments", type=int, default=20, help="for each work and victim")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--dry", action="store_true", help="do not write benchmarks/results/faults.json")
+    parser.add_argument("--dry", action="store_true", help="do not write benchmarks/results/lost_machines.json")
     asked = parser.parse_args()
     rows = []
     for work in asked.work or WORKS:
@@ -285,7 +284,7 @@ def main() -> int:
             rows.append(cell(work, victim, asked.moments, asked.seed))
             print(rows[-1], flush=True)
             if not asked.dry:
-                keep(rows[-1:])
+                write_rows("lost_machines", "python benchmarks/reliability/cluster.py", rows[-1:], ("work", "victim"))
     return 1 if any(row["wrong"] or row["stuck"] for row in rows) else 0
 
 

@@ -75,15 +75,10 @@ def told(row: dict[str, Any]) -> str:
     )
 
 
-def keep(rows: list[dict[str, Any]]) -> None:
-    """Write rows to benchmarks/results/faults.json."""
-    from common import write_rows
-
-    write_rows("faults", "python benchmarks/reliability/faults.py", rows, ("writer", "fault"))
-
-
 def main() -> int:
     from writers import NAMES, WRITERS
+
+    from common import write_rows
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--writer", action="append", choices=list(WRITERS), help="again for several; default: all")
@@ -101,7 +96,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="cghash-faults-", ignore_cleanup_errors=True) as folder:
             rows += _cells(writer, Path(folder).resolve(), disk, asked)
         if not asked.dry:
-            keep(rows)
+            write_rows("faults", "python benchmarks/reliability/faults.py", rows, ("writer", "fault"))
     bad = sum(row[kind] for row in rows for kind in KINDS)
     return 1 if bad or any(row["moments"] < asked.moments for row in rows) else 0
 

@@ -93,8 +93,10 @@ def duckdb_seeds() -> list[bytes]:
 
 
 def use_duckdb(data: bytes) -> None:
+    from cghash.stores import duckdb as module
     from cghash.stores.duckdb import DuckDBStore
 
+    module._PATIENCE = 5.0  # less than an input may take here
     path = _at(data, f"-{next(_fresh)}.duckdb")
     try:
         with DuckDBStore.open(path) as store:
@@ -108,7 +110,7 @@ def use_duckdb(data: bytes) -> None:
 def duckdb_changed(data: bytes, rng: random.Random) -> bytes:
     """Letters of names and of our description changed, under checksums that are right again; or other bytes.
 
-    Numbers stay under the wrong checksum: where DuckDB's own pointers are others, it may never come back.
+    Numbers mostly stay under the wrong checksum: where DuckDB's own pointers are others, a search may never come back.
     """
     words = [found.span() for found in re.finditer(rb"[ -~]{4,}", data)]
     if rng.random() < 0.3 or not words:

@@ -90,8 +90,8 @@ class LearnedVersions(Writer):
         with Workspace.open(folder / "ws") as workspace:
             jobs = {job.id for job in workspace.records.jobs()}
             versions = {version.version for version in workspace.records.versions()}
-            problems += [("lost", f"job {job}") for job in ledger.said("job") if job not in jobs]
-            problems += [("lost", f"version {version}") for version in ledger.said("version") if version not in versions]
+            problems += [("lost", f"job {said}") for said in ledger.said("job") if said not in jobs]
+            problems += [("lost", f"version {said}") for said in ledger.said("version") if said not in versions]
             version = ledger.last.get("version") or _learned(workspace, lambda **line: None)
             if _digest(workspace, version) != (folder / "expected").read_text():
                 problems.append(("lost", "another model was learned"))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -32,6 +34,10 @@ _CLOSED = {
     "autoload_known_extensions": "false",
     "lock_configuration": "true",
 }
+# DuckDB believes the numbers of a file whose checksums are right: a forged one may keep it busy for ever, or end it
+_OPEN = f"import duckdb, sys; duckdb.connect(sys.argv[1], read_only=True, config={_CLOSED})"
+_PATIENCE = 20.0  # seconds that opening a file may take, and one more for each _A_SECOND bytes
+_A_SECOND = 10_000_000
 _HERE = "AND schema_name = current_schema() AND database_name = current_database()"
 
 
@@ -65,17 +71,23 @@ class DuckDBStore(Store):
         The file may hold other tables. A table of codes of the same name is replaced; any other is an error.
         """
         origin, packed, numbers = checked(model, codes, ids)
+        _check_can_be_opened(path)
         with _connected(path, table, read_only=False) as connection, _errors(path):  # closed at the end
             _check_functions(connection, os.fspath(path))
             _write(connection, table, origin, packed, numbers)
-        return cls.open(path, table=table)
+        return cls._opened(path, table)
 
     @classmethod
     def open(cls, path: Path, model: Any = None, *, table: str = "codes") -> Self:
         """Open a table that `write` wrote, for reading (`Store.open`)."""
-        where = f"table {table!r} of {os.fspath(path)}"
         if not os.path.exists(path):
             raise FileNotFoundError(f"No such file: {os.fspath(path)}")
+        _check_can_be_opened(path)
+        return cls._opened(path, table, model)
+
+    @classmethod
+    def _opened(cls, path: Path, table: str, model: Any = None) -> Self:
+        where = f"table {table!r} of {os.fspath(path)}"
         connection = _connected(path, table, read_only=True)
         try:
             with _errors(path):
@@ -213,6 +225,20 @@ def _connected(path: Path, table: str, read_only: bool) -> Any:
     check_file(path)
     with _errors(path):
         return duckdb.connect(os.fspath(path), read_only=read_only, config=_CLOSED)
+
+
+def _check_can_be_opened(path: Path) -> None:
+    """Refuse a file with which DuckDB does not come back, or crashes: a process of its own tries it first."""
+    if not os.path.isfile(path) or getattr(sys, "frozen", False):
+        return
+    patience = _PATIENCE + os.path.getsize(path) / _A_SECOND
+    command, nowhere = [sys.executable, "-P", "-c", _OPEN, os.fspath(path)], subprocess.DEVNULL
+    try:
+        tried = subprocess.run(command, timeout=patience, check=False, stdin=nowhere, stdout=nowhere, stderr=nowhere)
+    except subprocess.TimeoutExpired as error:
+        raise FormatError(f"{path} is damaged: DuckDB did not open it in {patience:.0f} s") from error
+    if tried.returncode < 0:
+        raise FormatError(f"{path} is damaged: DuckDB crashes when it opens it (signal {-tried.returncode})")
 
 
 @contextmanager
