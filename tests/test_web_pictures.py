@@ -26,7 +26,7 @@ from cghash.web import service
 from cghash.web.line import Line
 from cghash.workspace import Workspace
 from cghash.workspace.embedding import Digits
-from cghash.workspace.pictures import check_picture, digit_of, grey_of, open_picture
+from cghash.workspace.pictures import check_picture, digit_of, grey_of, read_picture
 
 LARGEST = (4000, 4000)  # 16 megapixels
 
@@ -267,20 +267,29 @@ def test_a_large_picture_is_not_overtaken_for_ever():
     room, order = images._Room(100), []
 
     def take(pixels):
-        with room.taken(pixels):
-            order.append(pixels)
+        room.run(pixels, lambda: order.append(pixels))
 
-    with room.taken(50):
-        threads = [threading.Thread(target=take, args=(pixels,), daemon=True) for pixels in (100, 10)]
-        for count, thread in enumerate(threads, 1):
+    threads = [threading.Thread(target=take, args=(pixels,), daemon=True) for pixels in (100, 10)]
+
+    def others_come():
+        for count, thread in enumerate(threads, 2):
             thread.start()
-            while len(room._waiting) < count:
+            while len(room._places) < count:
                 time.sleep(0.01)
         time.sleep(0.1)
         assert order == []
+
+    room.run(50, others_come)
     for thread in threads:
         thread.join(20)
     assert order == [100, 10]
+
+
+def test_ctrl_c_at_any_moment_leaves_the_room_for_pictures_whole(interrupted):
+    room, at = images._Room(100), 0
+    while interrupted(lambda: room.run(100, lambda: len("decoded")), at := at + 1):
+        assert not room._places
+    assert at > 5
 
 
 def test_who_decodes_too_much_waits(monkeypatch):
@@ -288,10 +297,13 @@ def test_who_decodes_too_much_waits(monkeypatch):
     monkeypatch.setattr(images, "_room", images._Room(100))
     picture = written(Image.new("L", (8, 8)), "PNG")
     second = threading.Thread(target=lambda: grey_of(picture), daemon=True)
-    with open_picture(picture):
+
+    def another_comes(_):
         second.start()
         time.sleep(0.2)
         assert second.is_alive()
+
+    read_picture(picture, another_comes)
     second.join(20)
     assert not second.is_alive()
 

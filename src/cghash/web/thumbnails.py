@@ -8,7 +8,7 @@ from typing import Any
 
 from ..storage import write_atomically
 from ..workspace.folder import Workspace
-from ..workspace.pictures import open_picture
+from ..workspace.pictures import read_picture
 
 __all__ = ["SIZES", "kept_thumbnail", "picture_type", "thumbnail"]
 
@@ -46,8 +46,7 @@ def _place(workspace: Workspace, row: int, size: int, suffix: str) -> Path:
 
 def small(path: Path, size: int) -> tuple[str, str, bytes]:
     """A picture at most `size` pixels wide and high: the ending of its file, its media type and its bytes."""
-    with open_picture(path, least=2 * size) as image:
-        return _written(image, size)
+    return read_picture(path, lambda image: _written(image, size), least=2 * size)
 
 
 def _written(image: Any, size: int) -> tuple[str, str, bytes]:

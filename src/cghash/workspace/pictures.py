@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import FormatError, MissingDependencyError
-from ..lab.features.images import FORMATS, decoded
+from ..lab.features.images import FORMATS, decode
 
-__all__ = ["SUFFIXES", "check_picture", "digit_of", "grey_of", "open_picture"]
+__all__ = ["SUFFIXES", "check_picture", "digit_of", "grey_of", "read_picture"]
 
 Grey = NDArray[np.uint8]  # (h, w)
+Result = TypeVar("Result")
 Picture = bytes | str | os.PathLike[str]  # what a file holds, or where it is
 
 SUFFIXES = {  # by the decoder that reads it; the first is what our copies are called
@@ -37,34 +38,38 @@ DIGIT, INK = 8, 16  # pixels of a digit's side, and its darkest level, in scikit
 FAINT, BLACK, FRAMED = 20, 200, 0.8  # ink below this share is paper; full contrast; filling so much is framed already
 
 
-@contextmanager
-def open_picture(picture: Picture, *, name: str = "picture", least: int | None = None) -> Iterator[Any]:
-    """A decoded picture, as Pillow's: its first frame, upright as its camera says.
+def read_picture(
+    picture: Picture, use: Callable[[Any], Result], *, name: str = "picture", least: int | None = None
+) -> Result:
+    """What `use` gives of a decoded picture, as Pillow's: its first frame, upright as its camera says.
 
-    While it is open, others may have to wait: so many pixels are decoded at a time (`lab.features.images.decoded`).
+    Meanwhile others may have to wait: so many pixels are decoded at a time (`lab.features.images.decode`).
 
     Parameters
     ----------
     picture : the bytes of a file, or its path; JPEG, PNG, BMP, GIF, TIFF, PPM, or WEBP where Pillow reads it
+    use : takes the picture, which is closed afterwards
     name : how messages call bytes
     least : pixels of a side that are enough
     """
     pillow, ops = _pillow()
     name = name if isinstance(picture, bytes) else os.path.basename(picture)
     file = io.BytesIO(picture) if isinstance(picture, bytes) else Path(picture)
+
+    def upright(image: Any) -> Result:
+        with suppress(Exception):  # what the camera says is damaged, and raises anything: it stays as it lies
+            ops.exif_transpose(image, in_place=True)
+        return use(image)
+
     try:
-        with decoded(pillow, file, _formats(), least) as image:
-            with suppress(Exception):  # what the camera says is damaged, and raises anything: it stays as it lies
-                ops.exif_transpose(image, in_place=True)
-            yield image
+        return decode(pillow, file, upright, _formats(), least)
     except Exception as error:  # decoders of foreign bytes raise anything
         raise FormatError(f"{name} must be a whole picture: {_one_line(error)}") from error
 
 
 def check_picture(path: str | os.PathLike[str]) -> str:
     """Decode a picture and say which format it is; FormatError where it cannot be shown."""
-    with open_picture(path, least=_SMALL) as image:
-        kind = str(image.format)
+    kind = read_picture(path, lambda image: str(image.format), least=_SMALL)
     return "JPEG" if kind == "MPO" else kind  # a JPEG file with further pictures behind the first, as phones write
 
 
@@ -74,13 +79,16 @@ def grey_of(picture: Picture) -> Grey:
     >>> grey_of(b"P5 2 1 255 " + bytes([0, 200])).tolist()
     [[0, 200]]
     """
-    with open_picture(picture) as image:
-        width, height = image.size
-        grey = np.empty((height, width), dtype=np.uint8)
-        rows = max(1, _BAND // width)
-        for top in range(0, height, rows):
-            band = image.crop((0, top, width, min(top + rows, height)))
-            grey[top : top + rows] = np.asarray(_on_white(band).convert("L"))
+    return read_picture(picture, _grey)
+
+
+def _grey(image: Any) -> Grey:
+    width, height = image.size
+    grey = np.empty((height, width), dtype=np.uint8)
+    rows = max(1, _BAND // width)
+    for top in range(0, height, rows):
+        band = image.crop((0, top, width, min(top + rows, height)))
+        grey[top : top + rows] = np.asarray(_on_white(band).convert("L"))
     return grey
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from threading import Condition
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +18,7 @@ __all__ = ["Grey", "Image", "check_grey", "collect", "one_blas_thread", "read_gr
 
 Grey = NDArray[np.uint8]  # (h, w)
 Image = str | os.PathLike[str] | ArrayLike  # a file, or an (h, w) array
+Result = TypeVar("Result")
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "PPM")  # decoders that are let near foreign bytes
 MOST_PIXELS = 16_000_000  # decoded at once, in all threads together
@@ -31,6 +29,7 @@ _TILE_WIDTH, _TILE_LENGTH = 322, 323  # tags of TIFF
 _MOST_SCANS = 100  # of a JPEG file; each passes over the whole picture, and progressive ones have about 10
 _MOST_COMMENTS = 1000  # marks of comments in a PPM file of plain text, which Pillow skips slowly
 _BLOCK = 1 << 20  # bytes that are looked through at a time
+_LOOK_AGAIN = 0.002  # seconds
 
 
 def read_grey(path: str | os.PathLike[str], *, largest: int | None = None) -> Grey:
@@ -49,10 +48,7 @@ def read_grey(path: str | os.PathLike[str], *, largest: int | None = None) -> Gr
     if not Path(path).is_file():
         raise FormatError(f"{path} must be an image file, but there is no such file")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # of bombs and of truncated metadata
-            with decoded(pillow, path) as image:
-                grey = image.convert("L")
+        grey = decode(pillow, path, lambda image: image.convert("L"))
     except Exception as error:  # decoders of foreign bytes raise anything
         raise FormatError(f"{path} must be a whole image file: {error}") from error
     if largest is not None and max(grey.size) > largest:
@@ -62,44 +58,53 @@ def read_grey(path: str | os.PathLike[str], *, largest: int | None = None) -> Gr
 
 
 class _Room:
-    """So many pixels may be decoded at a time; whoever needs more waits, and whoever comes later waits behind."""
+    """So many pixels may be decoded at a time; whoever needs more waits, and whoever comes later waits behind.
+
+    Python handles signals between calls: `pop` gives a place back, in a `finally` that no interrupt keeps from it.
+    """
 
     def __init__(self, pixels: int) -> None:
-        self._free, self._changed = pixels, Condition()
-        self._waiting: deque[object] = deque()
+        self._pixels = pixels
+        self._places: dict[object, int] = {}  # pixels of who is inside and of who waits, in the order they came
 
-    @contextmanager
-    def taken(self, pixels: int) -> Iterator[None]:
+    def run(self, pixels: int, work: Callable[[], Result]) -> Result:
+        """What work gives, once there is room for so many pixels."""
         me = object()
-        with self._changed:
-            self._waiting.append(me)
-            try:
-                self._changed.wait_for(lambda: self._waiting[0] is me and self._free >= pixels)
-                self._free -= pixels
-            finally:
-                self._waiting.remove(me)
-                self._changed.notify_all()  # there may be room for the next too
         try:
-            yield
+            self._places[me] = pixels
+            while self._up_to(me) > self._pixels:
+                time.sleep(_LOOK_AGAIN)
+            return work()
         finally:
-            with self._changed:
-                self._free += pixels
-                self._changed.notify_all()
+            self._places.pop(me, None)
+
+    def _up_to(self, me: object) -> int:
+        """How many pixels this place takes, and those that came before it."""
+        total = 0
+        for place, pixels in list(self._places.items()):
+            total += pixels
+            if place is me:
+                break
+        return total
 
 
 _room = _Room(MOST_PIXELS)
 
 
-@contextmanager
-def decoded(
-    pillow: Any, file: str | os.PathLike[str] | IO[bytes], formats: Sequence[str] = FORMATS, least: int | None = None
-) -> Iterator[Any]:
-    """The first frame of a picture; of all that are open at a time, `MOST_PIXELS` at most are decoded.
+def decode(
+    pillow: Any,
+    file: str | os.PathLike[str] | IO[bytes],
+    use: Callable[[Any], Result],
+    formats: Sequence[str] = FORMATS,
+    least: int | None = None,
+) -> Result:
+    """What `use` gives of a picture's first frame; of all that are in use at a time, `MOST_PIXELS` at most are decoded.
 
     Parameters
     ----------
     pillow : the module PIL.Image
     file : path, or file of bytes
+    use : takes the decoded picture, which is closed afterwards
     formats : decoders that may read it
     least : pixels of a side that are enough: a JPEG file is decoded at a fraction of its size, but to its end
     """
@@ -112,9 +117,12 @@ def decoded(
         width, height = image.size
         if width * height > MOST_PIXELS:
             raise ValueError(f"it claims {size[0]} × {size[1]} pixels; at most {MOST_PIXELS} are decoded")
-        with _room.taken(width * height):
-            image.load()
-            yield image
+        return _room.run(width * height, lambda: _loaded(image, use))
+
+
+def _loaded(image: Any, use: Callable[[Any], Result]) -> Result:
+    image.load()
+    return use(image)
 
 
 def _check_bytes(file: str | os.PathLike[str] | IO[bytes]) -> None:
