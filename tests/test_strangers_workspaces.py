@@ -9,6 +9,7 @@ import sys
 from datetime import timedelta
 
 import httpx
+import numpy as np
 import pytest
 
 from cghash.exceptions import FormatError, MissingDependencyError
@@ -196,6 +197,29 @@ def learned(workspace):
     job = workspace.records.add_job({"bits": 4})
     if work(workspace, job.id) == "failed":
         raise FormatError(workspace.records.job(job.id).message)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (None, "must be an .npy file of plain numbers or strings: it is empty"),
+        (3, "must hold answers"),
+        (np.full((2, 3), 1e300), "must hold answers"),
+        (np.zeros((0, 3), np.int64), "must hold answers"),
+        (np.zeros((2, 4), np.int64), "must hold answers"),
+        ([["a", "b", "c"]], "must hold answers"),
+        ([[0, 0, 0], [1, 2, 200]], "must hold numbers of items, 0 to 199"),
+        ([[0, 0, 0], [1, -1, 2]], "must hold numbers of items, 0 to 199"),
+    ],
+    ids=str,
+)
+def test_a_job_whose_answers_are_none_of_ours_fails_and_says_why(digits, rows, message):
+    with Workspace.open(digits) as workspace:
+        path = job_folder(workspace, 1, "answers.npy")
+        path.parent.mkdir(parents=True)
+        path.touch() if rows is None else np.save(path, rows)
+        with pytest.raises(FormatError, match=message):
+            learned(workspace)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import CGHashError, FormatError
+from ..reading.arrays import read_array
+from ..reading.sources import source_of
 from ..storage import written_atomically
 from .folder import Workspace
 from .learning import learn
@@ -80,7 +82,7 @@ def _clear(workspace: Workspace, folder: Path) -> None:
 def _learn(workspace: Workspace, job: Job) -> None:
     """Learn the job's version; one that a worker had finished when it was killed is not learned twice."""
     records = workspace.records
-    answers, last = _answers(records, job_folder(workspace, job.id, "answers.npy"))
+    answers, last = _answers(records, job_folder(workspace, job.id, "answers.npy"), len(workspace.items))
     checkpoint = job_folder(workspace, job.id, "state")
 
     def tell(progress: dict[str, Any]) -> None:
@@ -98,7 +100,7 @@ def _learn(workspace: Workspace, job: Job) -> None:
     records.change_job(job.id, state="done", version=version.version, message=message)
 
 
-def _answers(records: Records, path: Path) -> tuple[NDArray[np.int64], int]:
+def _answers(records: Records, path: Path, n_items: int) -> tuple[NDArray[np.int64], int]:
     """The answers that were there when the job first began, and the number of the last."""
     if not path.exists():
         known = records.answers()
@@ -106,7 +108,11 @@ def _answers(records: Records, path: Path) -> tuple[NDArray[np.int64], int]:
         rows = np.array([(known[-1].id if known else 0, 0, 0), *told], dtype=np.int64)
         with written_atomically(path) as file:
             np.save(file, rows, allow_pickle=False)
-    rows = np.load(path, allow_pickle=False)
+    rows = np.array(read_array(source_of(path)))
+    if rows.dtype != np.int64 or rows.shape[1:] != (3,) or not len(rows):
+        raise FormatError(f"{path} must hold answers, (n, 3) int64, got {rows.shape} {rows.dtype}")
+    if rows[1:].size and not 0 <= rows[1:].min() <= rows[1:].max() < n_items:
+        raise FormatError(f"{path} must hold numbers of items, 0 to {n_items - 1}, got others")
     return rows[1:], int(rows[0, 0])
 
 
