@@ -98,6 +98,49 @@ def test_a_filter_may_look_into_the_index_while_a_writer_waits(path):
     assert len(index) == 21
 
 
+def test_a_search_inside_a_search_leaves_the_building_of_tables_to_it():
+    index = WeightedHammingIndex(256, n_jobs=1)
+    index.add(np.random.default_rng(0).integers(0, 256, (5000, 32), dtype=np.uint8))
+    queries, found = index.reconstruct(range(200)), []
+
+    class Filter:
+        def __array__(self, dtype=None, copy=None):
+            for _ in range(50):  # so many that tables would pay
+                found.append(index.search(queries, 1)[1][:, 0])
+            return np.arange(10)
+
+    assert index.search(queries[3], 1, filter=Filter())[1].tolist() == [3]
+    assert (np.array(found) == np.arange(200)).all()
+
+
+def test_a_handler_that_a_handler_sets_stays_set(handled):
+    index = WeightedHammingIndex(32)
+    index.add(CODES[:20])
+    reading, signalled = threading.Event(), threading.Event()
+
+    class Filter:
+        def __array__(self, dtype=None, copy=None):
+            reading.set()
+            signalled.wait(20)
+            return np.arange(3)
+
+    def once(*signal_and_frame):
+        """As "press Ctrl-C once more to end" does; it comes while `add` waits for the search."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signalled.set()
+
+    handled(signal.SIGTERM, once)
+    with ThreadPoolExecutor(2) as pool:
+        search = pool.submit(index.search, CODES[4], 1, filter=Filter())
+        assert reading.wait(20)
+        timer = threading.Timer(0.2, signal.raise_signal, (signal.SIGTERM,))
+        timer.start()
+        index.add(CODES[20:21])
+        search.result(timeout=20)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    assert len(index) == 21
+
+
 def run(program, *arguments):
     return subprocess.run(
         [sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False

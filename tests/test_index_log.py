@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
+import pickle
 import re
 import shutil
 import struct
@@ -237,6 +239,19 @@ def test_a_file_that_another_program_replaced_takes_no_changes(path, tmp_path):
             index.add(random_codes(np.random.default_rng(0), 2))
 
 
+def test_a_file_in_the_place_of_a_removed_one_is_not_taken_for_it_by_its_number(path, tmp_path):
+    """The system gives a new file the number of one that nobody has open."""
+    WeightedHammingIndex(20).save(tmp_path / "other")
+    with WeightedHammingIndex.load(path, writable=True) as index:  # which maps the first file
+        index.add(random_codes(np.random.default_rng(0), 2))
+        index.save(path)
+        for _ in range(5):
+            path.unlink()
+            shutil.copy(tmp_path / "other", path)
+            with pytest.raises(InUseError, match="was replaced, moved or removed by another program"):
+                index.add(random_codes(np.random.default_rng(0), 2))
+
+
 def test_ids_in_a_log_that_are_not_the_next_ones_are_refused(path):
     with WeightedHammingIndex.load(path, writable=True) as index:
         index.add(random_codes(np.random.default_rng(0), 1))
@@ -263,6 +278,29 @@ def test_a_reader_does_not_save_over_what_another_writer_added(path):
     reader.save(path.with_name("other"))
     writer.save(path)  # closed, but nobody has changed it since
     assert loaded(path) == after
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda index: pickle.loads(pickle.dumps(index))])  # noqa: S301
+def test_a_copy_of_a_reader_does_not_save_over_what_another_writer_added(path, copied):
+    with WeightedHammingIndex.load(path, writable=True) as writer:
+        writer.add(random_codes(np.random.default_rng(0), 1))
+        copies = copied(writer), copied(WeightedHammingIndex.load(path))
+        writer.add(random_codes(np.random.default_rng(0), 50))
+    for index in copies:
+        with pytest.raises(InUseError, match="changed by another writer since it was loaded"):
+            index.save(path)
+    assert loaded(path) == held(writer)
+    copied(writer).save(path)
+
+
+def test_a_reader_does_not_save_over_a_newer_file_where_the_system_has_no_locks(path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    stale, reader = WeightedHammingIndex.load(path), WeightedHammingIndex.load(path, writable="memory")
+    reader.add(random_codes(np.random.default_rng(0), 50))
+    reader.save(path)
+    with pytest.raises(InUseError, match="changed by another writer since it was loaded"):
+        stale.save(path)
+    assert loaded(path) == held(reader)
 
 
 @pytest.mark.parametrize("compacts", [False, True])
@@ -353,7 +391,7 @@ def test_a_log_of_another_index_is_refused(path, tmp_path):
         index.add(random_codes(np.random.default_rng(1), 1))
     shutil.copy(tmp_path / "other.log", log_of(path))
     for writable in (False, True):
-        with pytest.raises(FormatError, match="is the log of another index file"):
+        with pytest.raises(FormatError, match=r"i\.log is the log of another index file"):
             WeightedHammingIndex.load(path, writable=writable)
 
 

@@ -85,10 +85,12 @@ class held_off:  # noqa: N801 – a context manager
             self._handlers[number](number, frame)
 
     def _restore(self, handlers: list[tuple[int, Any]]) -> None:
-        """Set all handlers again, whatever one of them raises meanwhile."""
+        """Set all handlers again but those that a handler has set, whatever one of them raises meanwhile."""
         if handlers:
+            number, handler = handlers.pop()
             try:
-                handle(*handlers.pop())
+                if getsignal(number) == self._note:
+                    handle(number, handler)
             finally:
                 self._restore(handlers)
 

@@ -63,11 +63,17 @@ class Keeping:
             raise
         self._doubt = ""
 
+    @property
+    def seen_now(self) -> Seen | None:
+        """What holds the same as this index: what it was read from, with what it logged since."""
+        if self.seen is None or self.log is None or self.log.closed or not self.log.base:
+            return self.seen
+        return Seen(self.seen.path, self.log.base, 0 if self.log.empty else self.log.end)
+
     def close(self) -> None:
         """Let others write."""
         if self.log is not None and not self.log.closed:
-            if self.seen and self.log.base:
-                self.seen = Seen(self.seen.path, self.log.base, 0 if self.log.empty else self.log.end)
+            self.seen = self.seen_now
             self.log.close()
 
     def forked(self, was_written: bool) -> None:

@@ -135,7 +135,7 @@ class Log:
         """Lock it; where there is none, make one."""
         self.path = log_path(path)
         self._place = os.path.realpath(path)
-        self._identity: tuple[int, int] | None = None  # of the index file, once it is known to be the log's
+        self._held: BinaryIO | None = None  # the index file, open so that no other gets its number
         self._end = 0
         self._doubt = ""  # why no change is taken
         self._has_flag = True  # of the index file: set already, or there is none to set
@@ -155,7 +155,8 @@ class Log:
 
         while True:
             handle, self._is_new = _opened(self.path)
-            self._file = os.fdopen(handle, "r+b", buffering=0)  # no buffer, whose lock a fork may find taken
+            # no buffer, whose lock a fork may find taken
+            self._file = open(self.path, "r+b", buffering=0, opener=lambda *_, opened=handle: opened)  # noqa: SIM115
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if self._is_at_its_path():
@@ -180,7 +181,7 @@ class Log:
             self.base, self._end = about.uuid, end
         else:
             self.restart(about.uuid)
-        self._identity = file.identity
+        self._hold()
         self._has_flag = file.flag or FLAG not in file.sections
         if self._is_new:
             flush_folder(os.path.dirname(self.path))
@@ -210,7 +211,8 @@ class Log:
         head = _HEADER.pack(MAGIC, VERSION, uuid.UUID(base).bytes, 0)[: -_CRC.size]
         self._end = 0
         self._append([head, _CRC.pack(zlib.crc32(head))])
-        self.base, self._has_flag, self._identity = base, False, _identity(self._place)
+        self.base, self._has_flag = base, False
+        self._hold()
         self.resume()
 
     def keep(self, change: Change, make: Callable[[], None]) -> None:
@@ -241,7 +243,7 @@ class Log:
 
     def check_place(self) -> None:
         """Refuse to go on where another program has put another index file in the place of the log's, or taken it."""
-        if self._identity != _identity(self._place):
+        if self._held is None or _identity(self._held.fileno()) != _identity(self._place):
             raise InUseError(
                 f"{self._place} was replaced, moved or removed by another program: load the index again to change it"
             )
@@ -269,13 +271,25 @@ class Log:
             if self._is_new and not keep:
                 os.unlink(self.path)
             fcntl.flock(self._file, fcntl.LOCK_UN)  # a forked process may not have closed it yet
-        self._file.close()
+        self._let_go()
 
     def forked(self) -> None:
         """In a process that was forked: leave the file to the one that opened it."""
         self._doubt = "the index was opened for writing before this process was forked: load it here to change it"
-        if self._file is not None:
-            self._file.close()
+        self._let_go()
+
+    def _hold(self) -> None:
+        """Take the index file that is in its place now for the log's."""
+        before, self._held = self._held, None
+        if before is not None:
+            before.close()
+        with suppress(FileNotFoundError):  # another program has removed it: `check_place` says so
+            self._held = open(self._place, "rb", buffering=0)  # noqa: SIM115
+
+    def _let_go(self) -> None:
+        for file in (self._held, self._file):
+            if file is not None:
+                file.close()
 
     def _set_flag(self) -> None:
         if not self._has_flag:
@@ -315,10 +329,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
-def _identity(path: str) -> tuple[int, int] | None:
-    """The file at a path, by device and number; None where there is none."""
+def _identity(place: str | int) -> tuple[int, int] | None:
+    """The file at a path or a descriptor, by device and number; None where there is none."""
     try:
-        found = os.stat(path)
+        found = os.stat(place)
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino

@@ -121,10 +121,11 @@ def _locked(index: WeightedHammingIndex, path: Path) -> Iterator[Log | None]:
         finally:
             log.close(keep=False)
     else:
+        _check_unchanged(index._keeping.seen, path)
         yield None
 
 
-def _check_unchanged(seen: Seen | None, path: Path, log: Log) -> None:
+def _check_unchanged(seen: Seen | None, path: Path, log: Log | None = None) -> None:
     """Refuse to replace a file that another writer has changed since the index was read from it."""
     if seen is None or seen.path != os.path.realpath(path):
         return
@@ -132,8 +133,8 @@ def _check_unchanged(seen: Seen | None, path: Path, log: Log) -> None:
         about = about_of(path)
     except (FormatError, FileNotFoundError):  # damaged since, or gone: nothing to lose
         return
-    end = end_of(log, about)
-    if seen.log_end is None and end:
+    end = end_of(log, about) if log else 0
+    if log and seen.log_end is None and end:
         raise InUseError(
             f"{path} was loaded without its log, {log.path}, whose changes would be lost: save to another file"
         )

@@ -163,12 +163,14 @@ class WeightedHammingIndex:
         options = {"prune": self.prune, "max_memory": self.max_memory, "n_jobs": self.n_jobs, "device": self.device}
         options |= {"functions": self.functions}
         codes = self._blocks.get(positions)
-        return {"options": options, "n_bits": self.n_bits, "weights": self._weights, "codes": codes, "ids": ids}
+        state = {"options": options, "n_bits": self.n_bits, "weights": self._weights, "codes": codes, "ids": ids}
+        return state | {"seen": self._keeping.seen_now}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["n_bits"], state["weights"], **state["options"])  # type: ignore[misc]
         self._blocks.append(state["codes"])
         self._ids = state["ids"]
+        self._keeping = Keeping(state.get("seen"))
 
     def check_model(self, functions: str | None) -> None:
         """Refuse a model whose hash functions, by their SHA-256, are not those of the codes; None is not known."""
@@ -275,7 +277,7 @@ class WeightedHammingIndex:
         queries, single = check_queries(codes, self.n_bits)
         wanted = check_answers(len(queries), k)
         distances, ids, paid = self._lock.read(self._search, queries, wanted, filter)
-        if paid:
+        if paid and not self._lock.is_mine():  # a search inside another leaves that to it
             self._lock.write(self._prepare_unasked)
         if ids.shape[1] < wanted:
             missing = ((0, 0), (0, wanted - ids.shape[1]))
