@@ -335,6 +335,25 @@ def test_a_lost_scheduler_is_an_error_in_words(tmp_path):
                 index.search(codes[:2], 3)
 
 
+def test_a_client_that_fails_as_it_is_closed_hides_no_outcome(client, monkeypatch):
+    """As Dask's may, where the scheduler is lost meanwhile."""
+    from distributed import Client
+
+    close = Client.close
+
+    def failing(self, *how, **more):
+        close(self, *how, **more)
+        raise RuntimeError("Cannot change state of expiring Timeout")
+
+    address = client.scheduler.address
+    monkeypatch.setattr(Client, "close", failing)
+    with connected(address) as other:
+        assert other.submit(sum, [1, 2]).result() == 3
+    assert other.status == "closed"
+    with pytest.raises(ClusterError, match="lost"), connected(address):
+        raise ClusterError("the scheduler was lost")
+
+
 def test_answers_of_more_than_8_gb_are_refused_before_the_search(monkeypatch):
     index = ShardedIndex(None, Origin(np.ones(8)), [], None, None)
     monkeypatch.setattr(index, "_asked", lambda *_: pytest.fail("it was searched"))

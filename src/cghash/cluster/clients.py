@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from typing import Any
 
@@ -58,7 +58,7 @@ def connected(client: Any = None, *, n_workers: int | None = None) -> Iterator[A
             cluster = opened.enter_context(_local(distributed, n_workers))
             # workers of this machine can be called without the scheduler between: a third less to wait for a short call
             near = distributed.Client(cluster, set_as_default=False, timeout=_SECONDS, direct_to_workers=True)
-            found = opened.enter_context(near)
+            found = opened.enter_context(_closed_at_last(near))
         else:
             raise InvalidInputError(
                 f"client must be a distributed.Client, the address of a scheduler or None, got {client!r}"
@@ -181,8 +181,19 @@ def _reached(distributed: Any, address: str) -> Iterator[Any]:
     except (OSError, ValueError) as error:  # TimeoutError is an OSError; ValueError: not an address
         words = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ClusterError(f"the scheduler at {address} cannot be reached: {words}") from error
-    with client:
+    with _closed_at_last(client):
         yield client
+
+
+@contextmanager
+def _closed_at_last(client: Any) -> Iterator[Any]:
+    """A client that is closed at the end; that Dask may fail at it, where its scheduler is gone, changes nothing."""
+    client.__enter__()
+    try:
+        yield client
+    finally:
+        with suppress(Exception):
+            client.__exit__(None, None, None)
 
 
 @contextmanager
