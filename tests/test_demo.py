@@ -135,6 +135,11 @@ def test_page_shows_every_image_figure_and_row(page, results, outline_of):
     assert sum(attrs.get("class") == "wrong" for attrs in outline.all("li")) == wrong
 
 
+def test_numbers_on_axes_are_plain(page):
+    assert "mathdefault" not in page
+    assert ">0.1</text>" in page  # of the logarithmic axis
+
+
 def test_every_colour_of_the_page_has_a_light_and_a_dark_value(page):
     light, dark = page.split("prefers-color-scheme: dark", 1)
     used = set(re.findall(r"var\(--([a-z]+)\)", page)) - {"share", "colour"}

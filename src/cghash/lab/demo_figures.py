@@ -86,9 +86,14 @@ _LABEL: dict[str, Any] = {"textcoords": "offset points", "ha": "right"}
 
 
 def _scale_objective(axes: Any, fit: Fit, bound: Any) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
     positive = bound[bound > 0]
     if positive.size:
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))  # the usual ones are formulas, which stay unread
+        axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_ylim(max(positive.min(), fit.objective[-1] / 30) * 0.7, max(fit.objective) * 1.3)
 
 
