@@ -8,45 +8,58 @@ NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp native/kernels/*)
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 WORKERS ?= 2
 FUZZ_SECONDS ?= 300
+INSTALL = $(BIN)/python -m pip install --quiet --no-build-isolation --editable
+# the system's CMake where it is new enough (CMakeLists.txt), else the one of PyPI
+CMAKE = $$(printf '3.21\n%s\n' "$$(cmake --version 2>/dev/null | sed -n 's/^cmake version //p')" | sort -CV || echo cmake)
 
-.PHONY: help setup demo test test-gpu gpubench browser lint format sanitize fuzz neon docs gallery bench searchbench quality reliability paper embeddings results tables dist clean
+.PHONY: help setup demo check test test-device test-gpu gpubench browser coverage lint format sanitize fuzz neon docs gallery bench searchbench quality reliability paper embeddings results tables dist clean
 help:            ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 $(VENV)/tools: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4" cmake ninja
+	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4" ninja $(CMAKE)
 	@touch $@
 
-$(VENV)/ready: $(VENV)/tools $(NATIVE)
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[test,lint,docs]"
+$(VENV)/light: $(VENV)/tools $(NATIVE)
+	$(INSTALL) ".[lab]"
+	@touch $@
+
+$(VENV)/ready: $(VENV)/light
+	$(INSTALL) ".[test,lint,docs]"
+	@touch $@
+
+$(VENV)/device: $(VENV)/ready
+	$(INSTALL) ".[test-device]"
 	@touch $@
 
 setup: $(VENV)/ready  ## make .venv with the package and its tools
 
-demo: setup      ## learn codes of handwritten digits; prints a table, writes out/demo/index.html
+demo: $(VENV)/light  ## learn codes of handwritten digits; prints a table, writes out/demo/index.html
 	$(BIN)/cghash demo --output out/demo
 
-# The tests of the page need a browser; where it is missing and can be installed, it is.
-browser: setup
+browser: setup   ## Chromium for the tests of the page: Debian's as root, else that of Playwright
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
-	    [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
-	        apt-get install -y -qq --no-install-recommends chromium >/dev/null && exit 0; \
-	    $(BIN)/python -m playwright install chromium || \
-	    echo "no Chromium here, and it could not be installed: the tests of the page are skipped"
+	    if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	        echo "installing Debian's package chromium" && apt-get update -qq && \
+	        apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	    else \
+	        echo "installing Playwright's Chromium into its own cache" && $(BIN)/python -m playwright install chromium; \
+	    fi
 
-# What fails beside others is run once more, alone: a browser, a database and killed processes share two cores. It must pass then.
-ALONE := --last-failed --last-failed-no-failures none
-# What stands above the estimator and the index reaches no kernel of its own, and is run on the native ones alone.
-ABOVE := architecture client cli_cluster cli_device cli_export cli_serve cluster_* concepts* dataset* demo device_* docs* features gallery guides lab_* public_api \
-    reading search_benchmark stores_* version web_* workspace_*
-TWINS := CGHASH_KERNELS=numpy $(PYTEST) -m "not slow and not native_only and not gpu" tests --ignore tests/browser \
-    --ignore tests/contract/test_records_contract.py --ignore tests/contract/test_store_contract.py \
-    $(foreach name,$(ABOVE),--ignore-glob='tests/test_$(name).py')
-test: setup lint browser ## the whole suite, on the native kernels and on their NumPy twins
-	$(PYTEST) -m "not gpu" -n $(WORKERS) || $(PYTEST) -m "not gpu" $(ALONE)
-	$(TWINS) -n $(WORKERS) || $(TWINS) $(ALONE)
+DEVICE := tests/device src/cghash/device src/cghash/learning/device
+check: lint      ## lint, types and the tests of learning, codes and search, in a minute
+	$(PYTEST) -m "core and not slow" tests --ignore tests/device -n $(WORKERS)
+
+test: lint       ## lint, types and the whole suite; without Chromium the tests of the page are skipped (make browser)
+	$(PYTEST) -m "not gpu" $(addprefix --ignore ,$(DEVICE)) -n $(WORKERS)
+
+test-device: $(VENV)/device  ## the tests of devices, on CPU tensors and interpreted kernels; installs PyTorch
+	$(PYTEST) -m "not gpu" $(DEVICE) -n $(WORKERS)
+
+coverage: $(VENV)/device  ## which lines the tests reach, into out/coverage; interrupts at every line are left out
+	$(PYTEST) -m "not gpu" -n $(WORKERS) --cov=cghash --cov-report=term --cov-report=html:out/coverage
 
 lint: setup      ## ruff and mypy (strict)
 	$(BIN)/ruff check .
@@ -69,11 +82,11 @@ sanitize: setup  ## native tests under AddressSanitizer and UBSan
 	    assert native.__file__.startswith('$(CURDIR)/build/sanitize/'), 'not the sanitized extension'"
 	$(SANITIZED) $(PYTEST) -p no:cacheprovider -m native tests
 
-test-gpu: setup  ## the tests that need an NVIDIA GPU
+test-gpu: $(VENV)/device  ## the tests that need an NVIDIA GPU
 	@$(BIN)/python -c "from cghash.device.tensors import device_of; print(device_of('cuda'))"
-	$(PYTEST) -m gpu tests
+	$(PYTEST) -m gpu tests/device
 
-gpubench: setup  ## learning, encoding and search on an NVIDIA GPU beside the CPU, into benchmarks/results
+gpubench: $(VENV)/device  ## learning, encoding and search on an NVIDIA GPU beside the CPU, into benchmarks/results
 	$(BIN)/python benchmarks/speed/gpu.py --seeds 8
 
 # Cross-compiled and run under an emulator; on a Debian machine both are two packages away.

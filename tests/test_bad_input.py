@@ -20,6 +20,8 @@ from cghash.exceptions import FewerBitsWarning, InvalidInputError, NothingToLear
 from cghash.learning.families import FAMILIES
 from cghash.learning.losses import SquaredHinge
 
+pytestmark = pytest.mark.core
+
 DIGITS, LABELS = load_digits(return_X_y=True)
 X, Y = DIGITS[:100], LABELS[:100]
 ROWS = np.array([[0, 1, 2], [3, 4, 5]])

@@ -18,7 +18,7 @@ from cghash.exceptions import FewerBitsWarning, FormatError, InvalidInputError
 from cghash.learning import column_generation, master_choice
 from cghash.learning.column_generation import ColumnGeneration
 
-pytestmark = pytest.mark.native
+pytestmark = [pytest.mark.core, pytest.mark.native]
 
 DIGITS, LABELS = load_digits(return_X_y=True)
 X, Y = DIGITS[:120], LABELS[:120]

@@ -295,12 +295,12 @@ def test_from_parquet_by_the_command_line(digits, tmp_path):
 def test_killed_workers_delay_the_codes_but_do_not_change_them(digits, client, tmp_path, when):
     X, y = digits
     data = Dataset.from_arrays(X, y, rows=150)
-    calm = fit(data, CGHash(10, random_state=0), client)
+    calm = fit(data, CGHash(5, random_state=0), client)
     path = tmp_path / "fit.ckpt"
     with connected(n_workers=2) as shaky:
         victims = list(shaky.run(os.getpid).values())
         thread = when(path.exists, lambda: os.kill(victims[0], signal.SIGKILL))
-        model = fit(data, CGHash(10, random_state=0, checkpoint=path), shaky)
+        model = fit(data, CGHash(5, random_state=0, checkpoint=path), shaky)
         thread.join()
         assert thread.done
         assert victims[0] not in shaky.run(os.getpid).values()
@@ -366,18 +366,18 @@ def test_a_killed_scheduler_is_an_error_in_words_and_the_checkpoint_goes_on(
 ):
     X, y = digits
     data, path = Dataset.from_arrays(X, y, rows=300), tmp_path / "fit.ckpt"
-    calm = fit(data, CGHash(12, random_state=0), client)
+    calm = fit(data, CGHash(6, random_state=0), client)
     address, scheduler = start_cluster(1)
     thread = when(path.exists, scheduler.kill)
     with pytest.raises(ClusterError, match=address):
-        fit(data, CGHash(12, random_state=0, checkpoint=path), address)
+        fit(data, CGHash(6, random_state=0, checkpoint=path), address)
     thread.join()
     assert thread.done
-    model = fit(data, CGHash(12, random_state=0, checkpoint=path), start_cluster(2)[0])
+    model = fit(data, CGHash(6, random_state=0, checkpoint=path), start_cluster(2)[0])
     np.testing.assert_array_equal(model.encode(X), calm.encode(X))
     np.testing.assert_allclose(model.weights_, calm.weights_, rtol=1e-9)
     with pytest.raises(InvalidInputError, match="belongs to another fit"):
-        fit(Dataset.from_arrays(X[:500], y[:500]), CGHash(12, random_state=0, checkpoint=path), client)
+        fit(Dataset.from_arrays(X[:500], y[:500]), CGHash(6, random_state=0, checkpoint=path), client)
 
 
 def test_errors_of_a_partition_reach_the_caller(client, tmp_path):

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from cghash._kernels import native, twins
 from cghash.codes import whole_weights
 
+pytestmark = [pytest.mark.core, pytest.mark.portable]
+
 BOTH = [pytest.param(twins, id="numpy")]
 ISAS = native.instruction_sets() if native is not None else []
 if native is not None:

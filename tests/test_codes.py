@@ -12,6 +12,8 @@ from cghash import codes
 from cghash.codes import pack, unpack, weighted_hamming, whole_weights
 from cghash.exceptions import InvalidInputError
 
+pytestmark = [pytest.mark.core, pytest.mark.portable]
+
 bit_matrices = hnp.arrays(np.uint8, st.tuples(st.integers(0, 5), st.integers(0, 40)), elements=st.integers(0, 1))
 
 

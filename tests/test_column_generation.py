@@ -18,6 +18,8 @@ from cghash.learning.supervision import from_labels
 from cghash.learning.triplets import from_rows
 
 pytestmark = [
+    pytest.mark.core,
+    pytest.mark.portable,
     pytest.mark.native,
     pytest.mark.filterwarnings("ignore:Solution may be inaccurate"),  # cvxpy's, at 1e-8
 ]

@@ -32,6 +32,8 @@ from cghash.lab.criteria import (
     retrieve_by_vectors,
 )
 
+pytestmark = [pytest.mark.core, pytest.mark.portable]
+
 # --- The oracle: every order of the tied items, one by one. ---
 
 

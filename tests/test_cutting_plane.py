@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from cghash.exceptions import InvalidInputError
 from cghash.learning.cutting_plane import CuttingPlane
 
+pytestmark = [pytest.mark.core, pytest.mark.portable]
+
 
 def hinge(margin):
     return np.maximum(1 - margin, 0), -1.0 * (margin < 1)

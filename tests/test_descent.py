@@ -9,6 +9,8 @@ from scipy.optimize import minimize, rosen, rosen_der
 from cghash.learning.descent import Descent, Memory, descend
 from cghash.learning.line_search import LineSearch
 
+pytestmark = pytest.mark.core
+
 
 class Counted:
     """A function with its gradient; how often it was asked."""

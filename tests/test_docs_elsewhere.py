@@ -47,26 +47,6 @@ def test_every_block_that_is_marked_is_run_here():
     assert marked == {"cluster.md", "gpu.md", "laboratory.md", "page.md", "ten_million.md"}
 
 
-@pytest.mark.slow
-def test_a_device_is_asked_as_the_guide_says(tmp_path, monkeypatch):
-    """On the CPU's tensors, with fewer bits."""
-    pytest.importorskip("torch")
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    monkeypatch.chdir(tmp_path)
-    X, y = load_digits(return_X_y=True)
-    X, y = X[:200].astype(np.float32), y[:200]
-    pq.write_table(pa.table({"vector": pa.FixedSizeListArray.from_arrays(X.ravel(), 64)}), "items.parquet")
-    fit, search, encode = (text.replace('"cuda"', '"cpu"').replace("64", "8") for text in elsewhere("gpu.md", "python"))
-    names = {"X": X, "y": y}
-    with threadpool_limits(1):
-        exec(fit, names)
-        exec(encode, names)
-        names["queries"] = names["codes"][:3]
-        exec(search, names)
-    model, ids = names["model"], names["ids"]
-    assert (ids[:, 0] == model.build_index(X).search(model.encode(X[:3]), k=1)[1][:, 0]).all()
-
-
 def asked(line, url):
     """What a server answers to a line of curl."""
     words = shlex.split(line)

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from cghash.codes import expand, expansion_of, pack, repeat_bits, unpack, weighted_hamming
 from cghash.exceptions import InvalidInputError
 
+pytestmark = [pytest.mark.core, pytest.mark.portable]
+
 small_weights = st.lists(st.integers(0, 20), min_size=1, max_size=4)
 
 

@@ -26,7 +26,7 @@ from cghash.learning.families import FAMILIES
 from cghash.learning.result import STATUSES
 from cghash.learning.triplets import from_lists
 
-pytestmark = pytest.mark.native
+pytestmark = [pytest.mark.core, pytest.mark.portable, pytest.mark.native]
 
 DIGITS, LABELS = load_digits(return_X_y=True)
 X, Y = DIGITS[:150], LABELS[:150]

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from cghash.learning.hinge_lp import HingeDual
 
+pytestmark = [pytest.mark.core, pytest.mark.portable]
+
 
 def oracle(A, p, cost, upper):
     """Optimal value of min Σ p·max(0, 1 − A w) + cost·w, 0 ≤ w ≤ upper; A is (t, m)."""

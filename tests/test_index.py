@@ -20,6 +20,8 @@ from cghash.exceptions import InvalidInputError
 from cghash.index import pruning
 from cghash.stores.origin import origin_of
 
+pytestmark = pytest.mark.core
+
 
 def random_codes(rng, n, n_bits, n_distinct=None):
     bits = rng.integers(0, 2, (n if n_distinct is None else n_distinct, n_bits))

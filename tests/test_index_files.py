@@ -27,6 +27,8 @@ from cghash.exceptions import FormatError, InvalidInputError
 from cghash.index import files
 from cghash.index.sections import PAGE, Section, SectionFile, _header, _read_header
 
+pytestmark = pytest.mark.core
+
 FIXTURES = Path(__file__).parent / "fixtures"
 SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 

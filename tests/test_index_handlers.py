@@ -14,6 +14,8 @@ import pytest
 
 from cghash import WeightedHammingIndex
 
+pytestmark = pytest.mark.core
+
 CODES = np.random.default_rng(0).integers(0, 256, (60, 4), dtype=np.uint8)
 ENDED = 77
 

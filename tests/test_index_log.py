@@ -26,6 +26,8 @@ from cghash import WeightedHammingIndex
 from cghash.codes import pack
 from cghash.exceptions import CGHashError, FormatError, InUseError, InvalidInputError
 
+pytestmark = pytest.mark.core
+
 SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 HEADER = 32  # bytes of a log without records
 

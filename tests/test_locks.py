@@ -13,6 +13,8 @@ import pytest
 
 from cghash._kernels import native, twins
 
+pytestmark = pytest.mark.core
+
 BOTH = [pytest.param(twins, id="numpy")]
 if native is not None:
     BOTH.append(pytest.param(native, id="native", marks=pytest.mark.native))

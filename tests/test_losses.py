@@ -12,6 +12,8 @@ from cghash.learning.columns import Columns
 from cghash.learning.losses import LOSSES, Exponential, Hinge, Logistic, Loss, SquaredHinge, loss_of
 from cghash.learning.triplets import from_rows
 
+pytestmark = [pytest.mark.core, pytest.mark.portable]
+
 
 @pytest.mark.parametrize(
     ("loss", "margin", "value", "derivative"),

@@ -26,6 +26,8 @@ from cghash.learning.families import FAMILIES
 from cghash.learning.losses import SquaredHinge
 from cghash.model_files import KIND
 
+pytestmark = pytest.mark.core
+
 FIXTURES = Path(__file__).parent / "fixtures"
 DIGITS, LABELS = load_digits(return_X_y=True)
 X, Y = DIGITS[:60], LABELS[:60]

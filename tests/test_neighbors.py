@@ -21,6 +21,8 @@ from cghash.learning.neighbor_graph.relevance import Labels
 from cghash.learning.neighbor_graph.workers import Workers, rounds
 from cghash.learning.neighbors import nearest
 
+pytestmark = pytest.mark.core
+
 ISAS = _kernels.native.instruction_sets() if _kernels.native else []
 ENGINES = [pytest.param(isa, marks=pytest.mark.native) for isa in ISAS] + ["twin"]
 
@@ -47,7 +49,7 @@ def is_relevant(relevance, n):
     relevance = np.asarray(relevance)
     if relevance.ndim == 1:
         return relevance[:, None] == relevance
-    return np.array([[any(a and b for a, b in zip(x, y, strict=True)) for y in relevance] for x in relevance]).reshape(
+    return np.array([relevance[:, np.flatnonzero(labels)].any(axis=1) for labels in relevance], dtype=bool).reshape(
         n, n
     )
 
@@ -59,9 +61,9 @@ def brute_force(X, relevance, n_near, n_far):
     near, far = np.full((n, n_near), -1), np.full((n, n_far), -1)
     for i in range(n):
         distance = ((X[i] - X) ** 2).sum(axis=1)
-        order = [j for j in np.lexsort((np.arange(n), distance)) if j != i]
+        order = np.lexsort((np.arange(n), distance))
         for lists, kind in ((near, True), (far, False)):
-            chosen = [j for j in order if relevant[i, j] == kind][: lists.shape[1]]
+            chosen = order[(relevant[i, order] == kind) & (order != i)][: lists.shape[1]]
             lists[i, : len(chosen)] = chosen
     return near, far
 

@@ -19,6 +19,8 @@ from cghash import CGHash, HashNeighbors, HashNeighborsClassifier
 from cghash.codes import pack, weighted_hamming
 from cghash.exceptions import FewerBitsWarning, InvalidInputError
 
+pytestmark = [pytest.mark.core, pytest.mark.portable]
+
 DIGITS, LABELS = load_digits(return_X_y=True)
 X, Y = DIGITS[:150], LABELS[:150]
 NEW = DIGITS[150:250]

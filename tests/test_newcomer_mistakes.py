@@ -245,17 +245,6 @@ def test_triplets_of_a_table_with_other_names_are_taken_in_their_order():
     np.testing.assert_array_equal(hasher().fit(X, triplets=table).encode(X), expected)
 
 
-@pytest.mark.native
-def test_tensors_are_items():
-    torch = pytest.importorskip("torch")
-    items = torch.tensor(X, dtype=torch.float32)  # whole numbers to 16, which bfloat16 holds too
-    model = hasher().fit(items.numpy(), Y)
-    expected = model.encode(items.numpy())
-    for tensor in (items, items.bfloat16(), items.requires_grad_()):
-        np.testing.assert_array_equal(hasher().fit(tensor, torch.tensor(Y)).encode(items.detach().numpy()), expected)
-        np.testing.assert_array_equal(model.encode(tensor), expected)
-
-
 @pytest.mark.parametrize(
     ("dtype", "kept_as"),
     [("float64", "float64"), ("float32", "float32"), ("float16", "float32"), ("int8", "float32"), ("uint16", "float32"),

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from cghash._kernels import native, twins
 
+pytestmark = [pytest.mark.core, pytest.mark.portable]
+
 needs_native = pytest.mark.skipif(native is None, reason="the native extension was not built")
 BOTH = pytest.mark.parametrize(
     "module", [twins, pytest.param(native, marks=[pytest.mark.native, needs_native])], ids=["twin", "native"]

@@ -12,6 +12,8 @@ from cghash.learning.families.features import Features
 from cghash.learning.families.passes import MOST_CUTS, LocalPasses, places_among, ridge_solver
 from cghash.learning.pricing import SignedPairs
 
+pytestmark = pytest.mark.core
+
 
 def some_passes(rng, n=60, d=7, n_pairs=200):
     first = rng.integers(0, n - 5, n_pairs)  # the last items have no pair

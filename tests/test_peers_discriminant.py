@@ -14,6 +14,8 @@ from cghash.peers import KLSH, SPLH, LDAHash
 from cghash.peers.ldahash import Pairs
 from cghash.peers.splh import leading_eigenvector
 
+pytestmark = pytest.mark.portable
+
 RNG = np.random.default_rng(0)
 ITEMS = RNG.normal(size=(60, 5)) * [3.0, 2.0, 1.5, 1.0, 0.5] + RNG.normal(size=5)
 CLASSES = (ITEMS[:, 1] + ITEMS[:, 3] > 0) + 2 * (ITEMS[:, 2] > 1.0)

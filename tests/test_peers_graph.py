@@ -11,6 +11,8 @@ from cghash import exceptions
 from cghash.peers.agh import AGH, _similarities, graph_projection, second_thresholds
 from cghash.peers.sth import STH, eigenmap, median_bits, neighbor_graph
 
+pytestmark = pytest.mark.portable
+
 
 def blobs(seed, n, d=5, centres=4):
     rng = np.random.default_rng(seed)

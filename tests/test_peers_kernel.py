@@ -22,6 +22,8 @@ from cghash.peers.labels import signs_of_similarity
 from cghash.peers.sdh import SDH
 from cghash.peers.similarity import LabelGroups, Residue
 
+pytestmark = pytest.mark.portable
+
 FOLDER = os.environ.get("CGHASH_DATA")
 seeds = st.integers(0, 2**32 - 1)
 

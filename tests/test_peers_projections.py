@@ -16,6 +16,8 @@ from cghash.peers import ITQ, LCH, LSH, LSI, PCAH, SPH, SignBits
 from cghash.peers.itq import canonical_directions
 from cghash.peers.projections import leading_directions, median_cuts, principal_components
 
+pytestmark = pytest.mark.portable
+
 RNG = np.random.default_rng(0)
 BLOBS = RNG.normal(size=(120, 6)) @ RNG.normal(size=(6, 6)) + 3.0
 CLASSES = np.arange(120) % 3

@@ -11,6 +11,8 @@ from sklearn.metrics.pairwise import euclidean_distances
 from cghash.exceptions import FewerBitsWarning, InvalidInputError, MissingDependencyError
 from cghash.peers import PQ, RaBitQ
 
+pytestmark = pytest.mark.portable
+
 faiss = pytest.importorskip("faiss")
 
 RNG = np.random.default_rng(0)

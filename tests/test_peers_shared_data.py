@@ -18,6 +18,7 @@ from cghash.peers import ITQ, LCH, LSH, LSI, PCAH, SPH, SPLH, LDAHash
 
 FOLDER = os.environ.get("CGHASH_DATA")
 pytestmark = [
+    pytest.mark.portable,
     pytest.mark.skipif(not FOLDER, reason="CGHASH_DATA names no folder with the data sets"),
     pytest.mark.slow,
 ]

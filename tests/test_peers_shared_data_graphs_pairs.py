@@ -16,6 +16,7 @@ from cghash.peers import AGH, BRE, SSC, STH
 
 FOLDER = os.environ.get("CGHASH_DATA")
 pytestmark = [
+    pytest.mark.portable,
     pytest.mark.skipif(not FOLDER, reason="CGHASH_DATA names no folder with the data sets"),
     pytest.mark.slow,
 ]

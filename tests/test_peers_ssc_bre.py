@@ -9,6 +9,8 @@ from cghash import exceptions
 from cghash.peers.bre import BRE, Descent, best_step, draw_targets
 from cghash.peers.ssc import SSC, Stumps, _cuts, draw_pairs
 
+pytestmark = pytest.mark.portable
+
 
 def labelled(seed, n=40, d=3, classes=3):
     rng = np.random.default_rng(seed)

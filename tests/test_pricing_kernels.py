@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from cghash._kernels import native, twins
 
+pytestmark = [pytest.mark.core, pytest.mark.portable]
+
 BOTH = [pytest.param(twins, id="numpy")]
 if native is not None:
     BOTH.append(pytest.param(native, id="native", marks=pytest.mark.native))

@@ -15,6 +15,10 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
+pytestmark = [pytest.mark.core, pytest.mark.portable]
+
 LIST = Path(__file__).with_name("public_api.txt")
 HOW = "If this is meant: python tests/test_public_api.py --update, and tell it in CHANGELOG.md."
 

@@ -11,7 +11,7 @@ from cghash._kernels import native, twins
 from cghash.codes import weighted_hamming, whole_weights
 from cghash.lab.ranking import CodeDistances
 
-pytestmark = pytest.mark.native
+pytestmark = [pytest.mark.core, pytest.mark.portable, pytest.mark.native]
 needs_native = pytest.mark.skipif(native is None, reason="the native extension was not built")
 MODULES = [twins] if native is None else [twins, native]
 

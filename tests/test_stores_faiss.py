@@ -19,6 +19,8 @@ from cghash.stores.faiss import FaissStore, to_faiss
 from cghash.stores.faiss_indexes import centroids, check_centroids
 from cghash.stores.ranking import NONE, least_distances, rank
 
+pytestmark = pytest.mark.portable
+
 faiss = pytest.importorskip("faiss")
 
 

@@ -18,6 +18,8 @@ from cghash.peers import LSH
 from cghash.stores import Origin, origin_of
 from cghash.stores.onnx import KEY, origin_of_onnx, to_onnx
 
+pytestmark = pytest.mark.portable
+
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 

@@ -30,6 +30,8 @@ from cghash.stores import Origin, postgres, postgres_copy, postgres_tables
 from cghash.stores.postgres import PostgresStore
 from cghash.stores.postgres_layout import layout_of
 
+pytestmark = pytest.mark.linux
+
 psycopg = pytest.importorskip("psycopg")
 
 NAMES = ["codes", "two words", 'x"; DROP TABLE other; --', "'", "select", "Ünï", "a.b", "?", "$1", "%s", "{}", "A" * 54]

@@ -11,6 +11,8 @@ from cghash import _kernels
 from cghash._kernels import native, twins
 from cghash.learning.families.ranks import dense_ranks, midpoint
 
+pytestmark = [pytest.mark.core, pytest.mark.portable]
+
 NONE = np.zeros(0, np.int64)
 needs_native = pytest.mark.skipif(native is None, reason="the native extension was not built")
 

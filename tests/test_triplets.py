@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from cghash.exceptions import InvalidInputError, NothingToLearnError
 from cghash.learning.triplets import from_lists, from_rows, join
 
+pytestmark = [pytest.mark.core, pytest.mark.portable]
+
 
 def total_weight(triplets):
     return float(np.sum(triplets.weights * np.diff(triplets.near_ptr) * np.diff(triplets.far_ptr)))

@@ -6,10 +6,13 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 import cghash
 from cghash.cli import main
+
+pytestmark = [pytest.mark.core, pytest.mark.portable]
 
 ROOT = Path(__file__).parents[1]
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]

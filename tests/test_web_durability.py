@@ -22,6 +22,8 @@ from cghash.exceptions import CGHashError, InvalidInputError
 from cghash.models import load
 from cghash.workspace import Workspace
 
+pytestmark = pytest.mark.linux
+
 BITS = 24
 
 

@@ -19,15 +19,7 @@ if TYPE_CHECKING:
 
 
 def encode_on(model: CodeEstimator, X: Any, device: Any = None) -> Any:
-    """Codes of items: a tensor on a GPU stays there, all else goes through the device and comes back.
-
-    >>> import numpy as np
-    >>> from cghash import CGHash
-    >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> model = CGHash(1, random_state=0).fit(X, X[:, 0] > 0)
-    >>> bool(np.all(encode_on(model, X, "cpu") == model.encode(X)))
-    True
-    """
+    """Codes of items: a tensor on a GPU stays there, all else goes through the device and comes back."""
     encoder = encoder_of(getattr(model, "functions_", model), X.device if device is None else device)
     if is_on_gpu(X):
         _check_items(encoder, tuple(X.shape))

@@ -30,7 +30,7 @@ from cghash.learning.pricing import SignedPairs
 from cghash.learning.supervision import from_labels
 from cghash.learning.triplets import from_rows
 
-pytestmark = pytest.mark.native
+pytestmark = [pytest.mark.core, pytest.mark.portable, pytest.mark.native]
 KINDS = {name: (name, True) for name in FAMILIES} | {  # as `family_of` takes them
     "linear as in the paper": ("linear", False),
     "DecisionTreeClassifier": (DecisionTreeClassifier(max_depth=2, criterion="entropy"), True),

@@ -11,7 +11,7 @@ import pytest
 
 from cghash._kernels import native
 
-pytestmark = [pytest.mark.core, pytest.mark.native]
+pytestmark = [pytest.mark.core, pytest.mark.portable, pytest.mark.native]
 
 PROGRAM = """
 import json, sys

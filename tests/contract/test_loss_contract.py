@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from cghash._kernels import native, twins
 from cghash.learning.losses import LOSSES
 
+pytestmark = [pytest.mark.core, pytest.mark.portable]
+
 
 class Huberized:
     """A user's loss: the hinge with its corner rounded off between 1 − 2δ and 1."""

@@ -14,6 +14,8 @@ from cghash.learning.regularizers import regularizer_of
 from cghash.learning.triplets import from_lists, from_rows, join
 
 pytestmark = [
+    pytest.mark.core,
+    pytest.mark.portable,
     pytest.mark.native,
     pytest.mark.filterwarnings("ignore:Solution may be inaccurate"),  # cvxpy's, at 1e-8
 ]

@@ -14,6 +14,8 @@ from cghash.cli.export import COMMANDS
 from cghash.learning.families import FAMILIES
 from cghash.learning.losses import LOSSES
 
+pytestmark = pytest.mark.portable
+
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = "\n".join(path.read_text() for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts)
 STORES = [name for name in re.findall(r"^\| `(\w+)`", stores.__doc__, re.MULTILINE) if name != "onnx"]

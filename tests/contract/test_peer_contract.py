@@ -23,7 +23,7 @@ from cghash.exceptions import CGHashError, CGHashWarning, FewerBitsWarning, Form
 from cghash.lab.criteria import average_precision, mean_over_queries
 from cghash.peers.files import KIND, VERSION
 
-pytestmark = pytest.mark.filterwarnings("ignore::cghash.exceptions.CGHashWarning")
+pytestmark = [pytest.mark.portable, pytest.mark.filterwarnings("ignore::cghash.exceptions.CGHashWarning")]
 
 DIGITS, LABELS = load_digits(return_X_y=True)
 X, Y = DIGITS[:200], LABELS[:200]

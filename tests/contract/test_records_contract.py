@@ -18,6 +18,8 @@ from cghash.workspace import database as database_module
 from cghash.workspace.database import open_database
 from cghash.workspace.records import ACTIVE_STATES, CHOICES, SOURCES, STATES, Answer, Version, open_records
 
+pytestmark = pytest.mark.portable
+
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def where(request, tmp_path):

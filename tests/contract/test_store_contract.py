@@ -26,6 +26,8 @@ from cghash.stores.faiss import FaissStore
 from cghash.stores.parquet import ParquetStore
 from cghash.stores.postgres import PostgresStore
 
+pytestmark = pytest.mark.portable
+
 
 @dataclass
 class Case:
@@ -44,7 +46,7 @@ CASES = {
     "faiss binary": Case(FaissStore, {"kind": "binary", "n_bits": 64}, proven=False),
     "faiss hnsw": Case(FaissStore, {"kind": "hnsw", "n_bits": 64}, proven=False),
     "parquet": Case(ParquetStore, gaps=True),
-    "duckdb": Case(DuckDBStore, gaps=True, flips=20),
+    "duckdb": Case(DuckDBStore, gaps=True, flips=10),
     "postgres scan": Case(PostgresStore, {"hnsw": False}, file=False),
     "postgres hnsw": Case(PostgresStore, {"n_bits": 64}, proven=False, file=False),
 }

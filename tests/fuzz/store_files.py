@@ -187,7 +187,7 @@ def onnx_changed(data: bytes, rng: random.Random) -> bytes:
 
 FORMATS = [
     Format("faiss", faiss_seeds, use_faiss, faiss_changed, ("cghash.stores",), 100),
-    Format("duckdb", duckdb_seeds, use_duckdb, duckdb_changed, ("cghash.stores",), 100),
+    Format("duckdb", duckdb_seeds, use_duckdb, duckdb_changed, ("cghash.stores",), 40),
     Format("codes-parquet", parquet_seeds, use_parquet, parquet_changed, ("cghash.stores", "cghash.reading"), 100),
     Format("onnx", onnx_seeds, use_onnx, onnx_changed, ("cghash.stores",), 100),
 ]

@@ -254,7 +254,7 @@ def use_picture(data: bytes) -> None:
 
 
 FORMATS = [
-    Format("workspace", seeds, use_workspace, changed, ("cghash.workspace", "cghash.web"), sample=100),
+    Format("workspace", seeds, use_workspace, changed, ("cghash.workspace", "cghash.web"), sample=50),
     Format("answers", answer_files, use_answers, answers_changed, ("cghash.workspace", "cghash.reading")),
     Format("picture", pictures, use_picture, bytes_changed, ("cghash.workspace.pictures", "cghash.lab.features")),
 ]
