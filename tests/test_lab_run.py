@@ -1,5 +1,6 @@
 """Runs of experiments: results of each cell, resumed, parallel, and failures that do not stop the rest."""
 
+import contextlib
 import json
 import os
 import pickle
@@ -313,10 +314,10 @@ def busy_worker(runner):
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         time.sleep(0.05)
-        workers = [p for p in psutil.Process(runner.pid).children(recursive=True) if p.ppid() != runner.pid]
-        for process in workers:
-            if process.cpu_times().user > 0.3:
-                return process
+        for process in psutil.Process(runner.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):  # some come and go
+                if process.ppid() != runner.pid and process.cpu_times().user > 0.3:
+                    return process
     raise AssertionError("no process was at work")
 
 

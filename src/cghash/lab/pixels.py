@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-import struct
-import zlib
+import io
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from .features.images import require_pillow
 
 __all__ = ["digit_png", "mask_png", "png"]
 
@@ -22,16 +23,9 @@ def png(rgba: NDArray[np.uint8]) -> bytes:
     >>> png(np.zeros((1, 1, 4), dtype=np.uint8))[1:4]
     b'PNG'
     """
-    height, width, _ = rgba.shape
-    rows = np.hstack([np.zeros((height, 1), dtype=np.uint8), rgba.reshape(height, -1)])  # filter 0 in each row
-    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
-    chunks = (b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 9)), (b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*chunk) for chunk in chunks)
-
-
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    checksum = zlib.crc32(kind + content)
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", checksum)
+    out = io.BytesIO()
+    require_pillow().fromarray(rgba).save(out, "PNG", optimize=True)
+    return out.getvalue()
 
 
 def digit_png(pixels: ArrayLike) -> str:

@@ -14,7 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 from ...exceptions import FormatError, InvalidInputError, MissingDependencyError
 from .parallel import each
 
-__all__ = ["Grey", "Image", "check_grey", "collect", "one_blas_thread", "read_grey", "square", "thumbnails"]
+__all__ = [
+    "Grey",
+    "Image",
+    "check_grey",
+    "collect",
+    "one_blas_thread",
+    "read_grey",
+    "require_pillow",
+    "square",
+    "thumbnails",
+]
 
 Grey = NDArray[np.uint8]  # (h, w)
 Image = str | os.PathLike[str] | ArrayLike  # a file, or an (h, w) array
@@ -44,7 +54,7 @@ def read_grey(path: str | os.PathLike[str], *, largest: int | None = None) -> Gr
     -------
     image : (h, w) uint8
     """
-    pillow = _pillow()
+    pillow = require_pillow()
     if not Path(path).is_file():
         raise FormatError(f"{path} must be an image file, but there is no such file")
     try:
@@ -229,7 +239,7 @@ def square(image: Grey, side: int) -> Grey:
     crop = np.ascontiguousarray(image[top : top + edge, left : left + edge])
     if edge == side:
         return crop
-    pillow = _pillow()
+    pillow = require_pillow()
     return np.array(pillow.fromarray(crop).resize((side, side), pillow.Resampling.BICUBIC), dtype=np.uint8)
 
 
@@ -261,7 +271,8 @@ def one_blas_thread() -> Any:
     return threadpool_limits(1, user_api="blas")
 
 
-def _pillow() -> Any:
+def require_pillow() -> Any:
+    """The module PIL.Image, or a word on how to install it."""
     try:
         import PIL.Image
     except ImportError as error:
