@@ -12,7 +12,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --no-build-isolation --editable
 # the system's CMake where it is new enough (CMakeLists.txt), else the one of PyPI
 CMAKE = $$(printf '3.21\n%s\n' "$$(cmake --version 2>/dev/null | sed -n 's/^cmake version //p')" | sort -CV || echo cmake)
 
-.PHONY: help setup demo check test test-device test-gpu gpubench browser coverage lint format sanitize fuzz neon docs gallery bench searchbench quality reliability paper embeddings results tables dist clean
+.PHONY: help setup demo check test test-device test-gpu gpubench browser coverage lint format sanitize fuzz neon docs walks gallery bench searchbench quality reliability paper embeddings results tables dist clean
 help:            ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -102,6 +102,9 @@ fuzz: setup      ## files of every format, damaged in every way, for FUZZ_SECOND
 
 docs: setup      ## the documentation, warnings as errors, into docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+walks: setup    ## the lists of files in docs/architecture.md
+	$(BIN)/python docs/walks.py
 
 gallery: setup   ## run the examples and keep their pictures and printed lines; draw the figures of the concepts
 	$(BIN)/python docs/gallery.py

@@ -16,7 +16,7 @@ version = release = cghash.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build", "measurements/*"]  # the tables are included by measurements.md
+exclude_patterns = ["_build", "measurements/*", "walks/*"]  # these are included by other pages
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
+import importlib.util
 import io
 import re
 import shlex
@@ -279,3 +279,16 @@ def test_search_tables_of_rivals_and_instruction_sets(tables, search_rows):
     made = tables.search_tables.instruction_sets([*search_rows, held])
     assert "| learned | 10 M | 64 | 2 | avx2 | 1.00 | 1.00 | 6.00 | 4.00 |" in made
     assert "| the same: × FAISS on AVX2 | ≥ 3 | 6.00 | yes |" in tables.search_tables.goals([*search_rows, held])
+
+
+@pytest.mark.parametrize("name", ["fit", "search", "answer"])
+def test_walks_of_the_architecture_are_those_of_the_code(name):
+    pytest.importorskip("fastapi")
+    spec = importlib.util.spec_from_file_location("walks", ROOT / "docs" / "walks.py")
+    walks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(walks)
+    shown = re.findall(r"^\d+\. `(.+?)`: (.+)$", (ROOT / "docs" / "walks" / f"{name}.md").read_text("utf-8"), re.M)
+    found = walks.walked(name)
+    assert sorted(shown) == sorted((file, walks.subject(walks.SOURCE / file)) for file in found), (
+        "run make walks"
+    )
