@@ -289,6 +289,4 @@ def test_walks_of_the_architecture_are_those_of_the_code(name):
     spec.loader.exec_module(walks)
     shown = re.findall(r"^\d+\. `(.+?)`: (.+)$", (ROOT / "docs" / "walks" / f"{name}.md").read_text("utf-8"), re.M)
     found = walks.walked(name)
-    assert sorted(shown) == sorted((file, walks.subject(walks.SOURCE / file)) for file in found), (
-        "run make walks"
-    )
+    assert sorted(shown) == sorted((file, walks.subject(walks.SOURCE / file)) for file in found), "run make walks"
