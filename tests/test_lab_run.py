@@ -296,8 +296,17 @@ def test_a_task_that_takes_too_long_is_given_up(tmp_path):
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are found and killed in the way of Unix")
 
 
-def started(folder):
-    """A run in a process of its own: a slow task, then a quick one."""
+@pytest.fixture
+def runner(tmp_path):
+    """A run in a process of its own, into `out`: a slow task, then a quick one. Whatever a test does, it ends."""
+    process = _started(tmp_path)
+    yield process
+    process.kill()  # its own processes end with it
+    process.wait()
+    process.stdout.close()
+
+
+def _started(folder):
     plan = experiment(MethodSpec("slow", "FastHash", {"n_trees": 10000}), MethodSpec("LSH", "LSH"), bits=(2048,))
     (folder / "plan").write_bytes(pickle.dumps(plan))
     script = (
@@ -322,9 +331,8 @@ def busy_worker(runner):
 
 
 @unix
-def test_a_killed_process_fails_its_task_alone(tmp_path):
+def test_a_killed_process_fails_its_task_alone(tmp_path, runner):
     """Too little memory looks like this: the process is gone in an instant."""
-    runner = started(tmp_path)
     busy_worker(runner).send_signal(signal.SIGKILL)
     said, _ = runner.communicate(timeout=120)
     assert "its process died (exit code -9" in said
@@ -333,8 +341,7 @@ def test_a_killed_process_fails_its_task_alone(tmp_path):
 
 
 @unix
-def test_a_killed_run_leaves_no_process_behind(tmp_path):
-    runner = started(tmp_path)
+def test_a_killed_run_leaves_no_process_behind(runner):
     worker = busy_worker(runner)
     runner.kill()
     runner.communicate(timeout=60)
