@@ -52,8 +52,11 @@ DEVICE := tests/device src/cghash/device src/cghash/learning/device
 check: lint      ## lint, types and the tests of learning, codes and search, in a minute
 	$(PYTEST) -m "core and not slow" tests --ignore tests/device -n $(WORKERS)
 
+# What fails beside others is run once more, alone: a browser, a database and killed processes share two cores. It must pass then.
+SUITE := $(PYTEST) -m "not gpu" $(addprefix --ignore ,$(DEVICE))
+ALONE := --last-failed --last-failed-no-failures none
 test: lint       ## lint, types and the whole suite; without Chromium the tests of the page are skipped (make browser)
-	$(PYTEST) -m "not gpu" $(addprefix --ignore ,$(DEVICE)) -n $(WORKERS)
+	$(SUITE) -n $(WORKERS) || $(SUITE) $(ALONE)
 
 test-device: $(VENV)/device  ## the tests of devices, on CPU tensors and interpreted kernels; installs PyTorch
 	$(PYTEST) -m "not gpu" $(DEVICE) -n $(WORKERS)

@@ -65,10 +65,10 @@ def test_back_to_all_items_returns_to_where_one_was(open_page):
     page = open_page("/")
     page.wait_for_selector(".cell img")
     page.evaluate("scrollTo(0, 9000)")
-    cell = page.locator(".cell a:has(img)").nth(30)
-    cell.wait_for()
-    index = cell.evaluate("link => link.parentNode.dataset.index")
-    cell.click()
+    in_view = "[...document.querySelectorAll('.cell:has(img)')].find(cell => cell.getBoundingClientRect().top > 200)"
+    until(page, lambda: page.evaluate(f"{in_view}?.dataset.index > 200"))  # not one of those at the top
+    index = page.evaluate(f"{in_view}.dataset.index")
+    page.locator(f'.cell[data-index="{index}"] a').click()
     rows_shown(page)
     page.go_back()
     page.wait_for_selector(f'.cell[data-index="{index}"] img')
