@@ -24,7 +24,7 @@ from cghash.workspace import Workspace
 
 pytestmark = pytest.mark.linux
 
-BITS = 24
+BITS = 64
 
 
 def wait_for(condition, seconds=120.0):
