@@ -1,4 +1,4 @@
-"""What pytest does not look into: programs, and modules that cannot be imported without torch or Triton."""
+"""What pytest does not collect: programs, and modules that need torch or Triton to be imported."""
 
 import re
 from pathlib import Path

@@ -85,7 +85,7 @@ class held_off:  # noqa: N801 – a context manager
             self._handlers[number](number, frame)
 
     def _restore(self, handlers: list[tuple[int, Any]]) -> None:
-        """Set all handlers again but those that a handler has set, whatever one of them raises meanwhile."""
+        """Restore all handlers, but not where another handler was installed meanwhile; whatever one of them raises."""
         if handlers:
             number, handler = handlers.pop()
             try:

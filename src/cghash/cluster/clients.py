@@ -187,7 +187,7 @@ def _reached(distributed: Any, address: str) -> Iterator[Any]:
 
 @contextmanager
 def _closed_at_last(client: Any) -> Iterator[Any]:
-    """A client that is closed at the end; that Dask may fail at it, where its scheduler is gone, changes nothing."""
+    """Close a client at the end, and ignore what Dask raises while it closes: its scheduler may be gone."""
     client.__enter__()
     try:
         yield client

@@ -34,7 +34,7 @@ _CLOSED = {
     "autoload_known_extensions": "false",
     "lock_configuration": "true",
 }
-# DuckDB believes the numbers of a file whose checksums are right: a forged one may keep it busy for ever, or end it
+# DuckDB trusts the numbers of a file whose checksums are right: a forged one may hang or crash it
 _OPEN = f"import duckdb, sys; duckdb.connect(sys.argv[1], read_only=True, config={_CLOSED})"
 _PATIENCE = 20.0  # seconds that opening a file may take, and one more for each _A_SECOND bytes
 _A_SECOND = 10_000_000
@@ -228,7 +228,7 @@ def _connected(path: Path, table: str, read_only: bool) -> Any:
 
 
 def _check_can_be_opened(path: Path) -> None:
-    """Refuse a file with which DuckDB does not come back, or crashes: a process of its own tries it first."""
+    """Refuse a file that hangs or crashes DuckDB: another process opens it first."""
     if not os.path.isfile(path) or getattr(sys, "frozen", False):
         return
     patience = _PATIENCE + os.path.getsize(path) / _A_SECOND
