@@ -22,7 +22,7 @@ LAYERS = [
     ("model_files", "checkpoints", "_progress"),  # what the estimator keeps of a fit and tells of it: know `learning`
     ("learning",),  # the method
     ("storage", "codes", "reading"),  # files and codes, whatever is in them
-    ("_interrupts", "_kernels", "_validation", "_items", "_unfinished", "device"),
+    ("_arrays", "_interrupts", "_kernels", "_validation", "_items", "_unfinished", "device"),
     ("exceptions",),
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}

@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ._arrays import Array, Floats, Ints
 from .exceptions import InvalidInputError
 
 LARGEST = 1e150
@@ -39,7 +39,7 @@ def is_number(word: str) -> bool:
     return True
 
 
-def check_rows(rows: Any, width: int, n_items: int, name: str, words: str) -> NDArray[np.int64]:
+def check_rows(rows: Any, width: int, n_items: int, name: str, words: str) -> Ints:
     """An (m, width) array of row numbers, each row of different items; a table's columns may be named by the words."""
     try:
         array = np.asarray(_in_order(rows, words.split(", ")))
@@ -80,7 +80,7 @@ def _in_order(rows: Any, words: list[str]) -> Any:
     return rows[names] if sorted(map(str, columns)) == sorted(names) else rows
 
 
-def _shape_hint(array: NDArray[Any], width: int) -> str:
+def _shape_hint(array: Array, width: int) -> str:
     if array.ndim == 2 and array.shape[0] == width:
         return "; its transpose, .T, has that shape"
     if array.ndim == 2 and width == 3 and array.shape[1] == 4:
@@ -88,7 +88,7 @@ def _shape_hint(array: NDArray[Any], width: int) -> str:
     return f"; a single one is a list of one row, [[{', '.join(map(str, array))}]]" if array.shape == (width,) else ""
 
 
-def check_weights(weights: Any, n: int, name: str) -> NDArray[np.float64]:
+def check_weights(weights: Any, n: int, name: str) -> Floats:
     """Non-negative finite weights (n,), not all zero."""
     try:
         array = np.asarray(weights, dtype=np.float64)

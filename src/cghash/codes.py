@@ -5,21 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._arrays import Bytes, Floats, Ints
 from ._validation import check_whole
 from .exceptions import InvalidInputError
 
 __all__ = ["expand", "expansion_of", "pack", "repeat_bits", "unpack", "weighted_hamming", "whole_weights"]
 
-Bits = NDArray[np.uint8]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _FINE = 52  # weights are whole multiples of 2^-52 of the scale: sums of them are exact in float64
 _LEAST_EXPONENT = -1022  # so that the unit is a number above 0
 _BLOCK = 1 << 21  # numbers at a time: 16 MB
 
 
-def pack(bits: ArrayLike) -> Bits:
+def pack(bits: ArrayLike) -> Bytes:
     """Pack bits into bytes: bit j of an item is `code[j // 8] >> (j % 8) & 1`.
 
     Parameters
@@ -40,7 +38,7 @@ def pack(bits: ArrayLike) -> Bits:
     return np.packbits(checked, axis=1, bitorder="little")
 
 
-def unpack(codes: ArrayLike, n_bits: int) -> Bits:
+def unpack(codes: ArrayLike, n_bits: int) -> Bytes:
     """Unpack bytes into the `n_bits` bits that `pack` was given.
 
     Parameters
@@ -99,7 +97,7 @@ def weighted_hamming(queries: ArrayLike, database: ArrayLike, weights: ArrayLike
     return _distances(q_bits, x_bits, w)
 
 
-def whole_weights(weights: ArrayLike, n_bits: int) -> tuple[NDArray[np.int64], float]:
+def whole_weights(weights: ArrayLike, n_bits: int) -> tuple[Ints, float]:
     """Weights as whole multiples of a unit, a power of two, such that every sum of them is exact in float64.
 
     The unit is 2⁻⁵² of the total weight, itself rounded up to a power of two. Rounding off half of it is what float64
@@ -127,7 +125,7 @@ def whole_weights(weights: ArrayLike, n_bits: int) -> tuple[NDArray[np.int64], f
     return whole, float(np.ldexp(1.0, exponent - _FINE))
 
 
-def expand(codes: ArrayLike, weights: ArrayLike, n_bits: int = 256) -> Bits:
+def expand(codes: ArrayLike, weights: ArrayLike, n_bits: int = 256) -> Bytes:
     """Repeat each bit in proportion to its weight: plain Hamming distance then ranks as the weighted distance does.
 
     Parameters
@@ -198,7 +196,7 @@ def _apportioned(whole: list[int], n: int) -> tuple[list[int], int]:
     return counts, sum(r * r for r in rest)
 
 
-def repeat_bits(codes: ArrayLike, counts: ArrayLike, n_bits: int) -> Bits:
+def repeat_bits(codes: ArrayLike, counts: ArrayLike, n_bits: int) -> Bytes:
     """Packed codes with bit j repeated `counts[j]` times, filled up with 0 to `n_bits`.
 
     Parameters
@@ -231,7 +229,7 @@ def repeat_bits(codes: ArrayLike, counts: ArrayLike, n_bits: int) -> Bits:
     return out
 
 
-def _distances(queries: Bits, database: Bits, w: Floats) -> Floats:
+def _distances(queries: Bytes, database: Bytes, w: Floats) -> Floats:
     exact, unit = whole_weights(w, len(w))
     whole = exact.astype(np.float64)
     # [b ≠ b'] = b + b'·(1 − 2b): one product, of signed weights with the database's bits
@@ -246,7 +244,7 @@ def _distances(queries: Bits, database: Bits, w: Floats) -> Floats:
     return distances
 
 
-def check_bits(bits: ArrayLike, name: str) -> Bits:
+def check_bits(bits: ArrayLike, name: str) -> Bytes:
     """Return `bits` as an (n, l) uint8 array of 0 and 1, or say what is wrong with it.
 
     Examples
@@ -273,7 +271,7 @@ def _not_bits(values: NDArray[np.generic], wrong: NDArray[np.generic]) -> str:
     return "; packed codes? cghash.codes.unpack(codes, n_bits) gives their bits" if values.dtype == np.uint8 else ""
 
 
-def check_padding(packed: Bits, n_bits: int, name: str) -> None:
+def check_padding(packed: Bytes, n_bits: int, name: str) -> None:
     """Refuse packed codes (n, ⌈n_bits/8⌉) with bits past n_bits, which another order of bits has."""
     used = n_bits % 8
     if not used or not packed.size or not int(packed[:, -1].max()) >> used:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ._arrays import Floats
 from .codes import pack, unpack, weighted_hamming
 from .device.tensors import is_on_gpu
 from .exceptions import InvalidInputError
@@ -25,7 +26,7 @@ class CodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     """An estimator whose `transform` gives bits; its distance is the weighted Hamming distance under `weights_`."""
 
     n_bits_: int
-    weights_: NDArray[np.float64]  # (n_bits_,)
+    weights_: Floats  # (n_bits_,)
 
     @abstractmethod
     def transform(self, X: Any) -> NDArray[np.uint8]:
@@ -56,7 +57,7 @@ class CodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         return encode_on(self, X, device)
 
-    def distances(self, X: Any, codes: Any) -> NDArray[np.float64]:
+    def distances(self, X: Any, codes: Any) -> Floats:
         """Distances (q, n) of items X (q, d), as queries, to packed codes (n, bytes)."""
         return weighted_hamming(self.transform(X), unpack(codes, self.n_bits_), self.weights_)
 

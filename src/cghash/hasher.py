@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from . import _validation as check
+from ._arrays import Ints
 from ._items import features_kept, validated_items
 from ._kernels import n_threads
 from ._progress import FitProgress
@@ -346,7 +347,7 @@ class CGHash(CodeEstimator):
         how = self.sampling, self.n_neighbors, rng, n_threads(self.n_jobs)
         return supervision.comparisons_of(X, y, triplets, weights, *how)
 
-    def _problem(self, triplets: TripletSet, duplets: NDArray[np.int64] | None, unlabelled: bool) -> Problem:
+    def _problem(self, triplets: TripletSet, duplets: Ints | None, unlabelled: bool) -> Problem:
         regularizer = regularizer_of(self.regularizer, self._resolved_c(unlabelled), duplets)
         return Problem(triplets, loss_of(self.loss), regularizer, self._family())
 

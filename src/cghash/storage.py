@@ -20,10 +20,11 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from ._arrays import Array
 from ._unfinished import naming, unfinished
 from .exceptions import FormatError
 
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, Array]
 
 KEY, CHECKSUM = "cghash", "checksum"
 
@@ -238,7 +239,7 @@ def _is_above(number: Any, version: int) -> bool:
     return isinstance(number, int) and number > version
 
 
-def checksum(header: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+def checksum(header: str, arrays: Mapping[str, Array]) -> str:
     """SHA-256 over a file's description and its arrays, by name."""
     named = ((_bytes_of(name), arrays[name]) for name in sorted(arrays))
     return digest([_bytes_of(header), *(part for pair in named for part in pair)])
@@ -248,7 +249,7 @@ def _bytes_of(text: str) -> NDArray[np.uint8]:
     return np.frombuffer(text.encode(), np.uint8)
 
 
-def digest(arrays: Iterable[NDArray[Any]]) -> str:
+def digest(arrays: Iterable[Array]) -> str:
     """SHA-256 over arrays: their types, shapes and bytes."""
     total = hashlib.sha256()
     for array in arrays:

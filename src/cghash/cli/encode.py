@@ -15,12 +15,8 @@ from ._data import Labelled, check_features, feature_names, load_model, say, say
 from ._options import device_option, id_column_option, label_column_option, output_path, quiet_option
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from .._arrays import Codes
     from ..estimator import CodeEstimator
-
-    Codes = NDArray[np.uint8]
 
 _ROWS = 1 << 14  # items at a time
 _FORMATS = {".npy": "npy", ".csv": "csv", ".hex": "hex", ".txt": "hex"}

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import Array
 from ..exceptions import FormatError, InvalidInputError
 from ..storage import digest
 from ..stores.base import require
-from .partitions import Array, Partition, Piece, item_dtype
+from .partitions import Partition, Piece, item_dtype
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from .._arrays import Floats, Ints
+
 Nearest = tuple[Floats, Ints]  # distances and ids (q, k), padded with inf and -1
 Within = tuple[Ints, Floats, Ints]  # offsets (q + 1,), distances, ids
 

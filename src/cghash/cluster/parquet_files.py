@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import Array
 from ..exceptions import CGHashError, FormatError, InvalidInputError
 from ..reading.arrays import parquet_file, words_of
 from ..stores.base import require
 from .arrow_files import MAGIC, ArrowFile, is_arrow
-from .partitions import Array, Partition, Piece
+from .partitions import Partition, Piece
 
 Place = Callable[[int], str]  # of a row of a batch, for messages
 

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array, Ints
 from .._validation import check_whole
 from ..exceptions import InvalidInputError
 from ..index.checks import check_ids
 from ..reading.labels import written_labels
-
-Array = NDArray[Any]
-Ints = NDArray[np.int64]
 
 _ROWS = 1 << 14  # that are decoded at a time
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from .._arrays import Codes, Ints
 from .._unfinished import remove_abandoned
 from .._validation import check_whole
 from ..exceptions import FormatError, InvalidInputError
@@ -29,7 +30,6 @@ from ..storage import digest, write_atomically, written_atomically
 from ..stores.base import checked, require
 from ..stores.origin import Origin, read_header
 from ..stores.parquet import KEY, ROWS_IN_A_GROUP, read_codes, to_arrow
-from ..stores.ranking import Codes, Ints
 from .partitions import Partition
 
 FORMAT, VERSION = "cghash-parts", 1

@@ -16,11 +16,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._arrays import Codes, Ints
 from .._validation import check_answers, check_whole
 from ..exceptions import FormatError, InvalidInputError
 from ..index.checks import check_ids, check_queries, check_radius
 from ..stores.origin import Origin, read_header
-from ..stores.ranking import Codes, Ints
 from .clients import at_home, connected, in_any_order, workers_of
 from .merging import Nearest, Within, merged_nearest, merged_within
 from .parts import MANIFEST, Encoded, Part, begin, read_json, write_json

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Codes, Ints
 from ..exceptions import FormatError
 from ..index import WeightedHammingIndex
 from ..stores.origin import Origin
-from ..stores.ranking import Codes, Ints
 from .merging import Nearest, Within, merged_nearest, merged_within
 from .parts import Part
 
@@ -107,7 +106,7 @@ def _mapped(path: str, digest: str, which: tuple[int, int], n_threads: int) -> W
     return index
 
 
-def _chosen(folder: str, shard: Shard, wanted: Ints | None) -> tuple[WeightedHammingIndex, NDArray[np.int64] | None]:
+def _chosen(folder: str, shard: Shard, wanted: Ints | None) -> tuple[WeightedHammingIndex, Ints | None]:
     index = opened(folder, shard)
     return index, None if wanted is None else np.intersect1d(wanted, index.ids, assume_unique=True)
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from .._arrays import Ints
 from . import kernels
-from .scans import Ints, Tensor, is_set
+from .scans import Tensor, is_set
 
 if TYPE_CHECKING:
     from .blocks import DeviceBlocks

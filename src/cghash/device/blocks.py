@@ -7,16 +7,12 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Codes, Floats, Ints
 from ..exceptions import DeviceMemoryError, InvalidInputError
 from .scans import DeviceWeights, Segment, Tensor, passes_of
 from .search import Search, batches, gathered
 from .tensors import device_of, import_torch, is_tensor, memory_for
-
-Codes = NDArray[np.uint8]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 SMALL_SAMPLE, LARGE_SAMPLE = 1 << 18, 1 << 22  # codes, whose k-th nearest bounds that of all
 WHOLE = 1024  # capacities and samples are multiples of it, which kernels read at once

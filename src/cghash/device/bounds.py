@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from .._arrays import Floats, Ints
 
 _MOST_CANDIDATES = 64
 _FAR_OUT = 4.5  # standard deviations below the mean of a distance: where the nearest of many codes lie
@@ -55,9 +55,9 @@ def _candidates(weights: Ints, largest: int) -> Ints:
     return np.unique(np.maximum(some[:, None] // parts, 1))
 
 
-def _mean(weights: NDArray[np.generic]) -> NDArray[np.float64]:
+def _mean(weights: NDArray[np.generic]) -> Floats:
     return np.asarray(weights.sum(axis=1) / 2.0)
 
 
-def _deviation(weights: NDArray[np.generic]) -> NDArray[np.float64]:
+def _deviation(weights: NDArray[np.generic]) -> Floats:
     return np.asarray(np.sqrt((weights.astype(np.float64) ** 2).sum(axis=1)) / 2.0)

@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Floats
 from ..exceptions import InvalidInputError
 from .tensors import device_of, import_torch, memory_for
 
 Tensor = Any
-Floats = NDArray[np.float64]
 
 _AT_ONCE = 1 << 24  # numbers that a block of items is multiplied to
 _LOWER = "encode fewer items at once"

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from .._arrays import Ints
 from . import kernels
 from .alone import Alone
-from .scans import Asked, DeviceWeights, Ints, Segment, Tensor, is_few
+from .scans import Asked, DeviceWeights, Segment, Tensor, is_few
 
 if TYPE_CHECKING:
     from .blocks import DeviceBlocks

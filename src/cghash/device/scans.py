@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Ints
 from .bounds import Bound, bound_of
 from .tensors import import_torch
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from .blocks import DeviceBlocks
 
 Tensor = Any
-Ints = NDArray[np.int64]
 
 FAR = 1 << 62  # no distance is so large
 PLANES = 3  # bits of the small weights of a single query: what counting bits has time for while memory is read

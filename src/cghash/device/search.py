@@ -8,15 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Ints
 from .scans import FAR, Asked, DeviceWeights, Segment, Tensor, is_few, is_set
 from .tensors import import_torch
 
 if TYPE_CHECKING:
     from .blocks import DeviceBlocks
 
-Ints = NDArray[np.int64]
 
 ROOM = 1 << 20  # positions that a pass may keep for a query that is looked for alone; eight times as many of a batch
 BATCH = 1024  # queries at once: a query and a distance, below 2⁵³, share 63 bits

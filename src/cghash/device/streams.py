@@ -7,12 +7,10 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Codes
 from .encoding import Encoder, Tensor
 from .tensors import import_torch
-
-Codes = NDArray[np.uint8]
 
 BLOCK_BYTES = 1 << 26  # of items, copied at once
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import Array, Ints
 from ..codes import check_padding
 from ..device.tensors import is_tensor
 from ..exceptions import InvalidInputError
@@ -33,7 +34,7 @@ def check_codes(codes: Any, n_bits: int, name: str = "codes") -> NDArray[np.uint
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
-def looks_like(array: NDArray[Any], n_bits: int) -> str:
+def looks_like(array: Array, n_bits: int) -> str:
     """What an array that is not packed codes may be, and what to do then, as the end of a message."""
     if array.ndim != 2 or array.dtype.kind not in "buif":
         return ""
@@ -55,7 +56,7 @@ def check_queries(codes: Any, n_bits: int) -> tuple[NDArray[np.uint8], bool]:
     return check_codes(array[None] if single else array, n_bits), single
 
 
-def check_ids(ids: Any, name: str = "ids") -> NDArray[np.int64]:
+def check_ids(ids: Any, name: str = "ids") -> Ints:
     """Ids (n,) int64, 0 or more."""
     array = np.asarray(ids)
     if array.ndim == 0:
@@ -74,7 +75,7 @@ def check_ids(ids: Any, name: str = "ids") -> NDArray[np.int64]:
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
-def check_not_mask(which: NDArray[Any], n_codes: int) -> None:
+def check_not_mask(which: Array, n_codes: int) -> None:
     """Refuse as ids what must be a mask of numbers: an entry for each code, 0 and 1 alone, and these repeated."""
     if which.dtype.kind in "iuf" and which.shape == (n_codes,) and n_codes > 2 and np.isin(which, (0, 1)).all():
         raise InvalidInputError(
@@ -82,7 +83,7 @@ def check_not_mask(which: NDArray[Any], n_codes: int) -> None:
         )
 
 
-def check_different(ids: NDArray[np.int64], name: str = "ids") -> None:
+def check_different(ids: Ints, name: str = "ids") -> None:
     if np.all(ids[1:] > ids[:-1]):
         return
     ordered = np.sort(ids)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._arrays import Bytes, Ints
 from ..exceptions import InvalidInputError
 from .checks import check_ids, check_not_mask
 from .ids import IdTable
 
-Ints = NDArray[np.int64]
-Marks = NDArray[np.uint8]
-
-Chosen = tuple[int, Marks | None, Ints | None]
+Chosen = tuple[int, Bytes | None, Ints | None]
 """How many positions, and which: all, those with a bit, or, where they are few, listed. Made for every search."""
 
 _FEW = 64  # fewer than one position in so many: looked at one by one

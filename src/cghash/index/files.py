@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _kernels
+from .._arrays import Array, Ints
 from ..exceptions import FormatError
 from .checks import MOST_BITS, check_different
 from .ids import IdTable, ids_ascend
@@ -96,7 +97,7 @@ def write_index(index: WeightedHammingIndex, path: Path, parent: str | None, kee
     return about
 
 
-def _adopt(index: WeightedHammingIndex, tables: dict[str, NDArray[Any]]) -> None:
+def _adopt(index: WeightedHammingIndex, tables: dict[str, Array]) -> None:
     try:
         index._blocks.adopt(tables)
     except (KeyError, TypeError, RuntimeError) as error:  # a table is missing or of another kind
@@ -109,11 +110,11 @@ def _text(about: About) -> Content:
     return Content("about", DTYPES["about"], [np.frombuffer(text, dtype=np.uint8)])
 
 
-def _on_disk(array: NDArray[Any]) -> str:
+def _on_disk(array: Array) -> str:
     return array.dtype.newbyteorder("<").str
 
 
-def _pieces(blocks: Any, positions: NDArray[np.int64] | None) -> Iterator[NDArray[np.uint8]]:
+def _pieces(blocks: Any, positions: Ints | None) -> Iterator[NDArray[np.uint8]]:
     """The blocks of all codes, or of those at some positions."""
     if positions is None:
         yield from blocks.chunks()

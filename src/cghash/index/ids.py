@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array, Bools, Bytes, Ints
 from ..exceptions import InvalidInputError
 from .checks import LARGEST_ID, check_different
-
-Ints = NDArray[np.int64]
-Marks = NDArray[np.uint8]
 
 
 class IdTable:
@@ -25,7 +22,7 @@ class IdTable:
         self,
         n: int = 0,
         ids: Ints | None = None,
-        removed: Marks | None = None,
+        removed: Bytes | None = None,
         *,
         ascending: bool | None = None,
         next_id: int | None = None,
@@ -37,7 +34,7 @@ class IdTable:
         self.n_removed = 0 if removed is None else int(np.bitwise_count(removed).sum())
         self.ascending = ids_ascend(ids, n) if ascending is None else ascending
         self._runs: _Runs | None = None
-        self._allowed: Marks | None = None
+        self._allowed: Bytes | None = None
         self.next_id = _after(ids, n) if next_id is None else next_id
 
     def __len__(self) -> int:
@@ -49,12 +46,12 @@ class IdTable:
         return None if self._ids is None else self._ids[: self.n]
 
     @property
-    def removed(self) -> Marks | None:
+    def removed(self) -> Bytes | None:
         """(⌈n/8⌉,) a bit for each position, little-endian; None when nothing is removed."""
         return None if self._removed is None or not self.n_removed else self._removed[: -(-self.n // 8)]
 
     @property
-    def allowed(self) -> Marks | None:
+    def allowed(self) -> Bytes | None:
         """(⌈n/8⌉,) a bit for each position that is not removed, 0 past the last; None when nothing is removed."""
         removed = self.removed if self.n_removed else None
         if removed is None:
@@ -66,7 +63,7 @@ class IdTable:
         return self._allowed
 
     @property
-    def mask(self) -> NDArray[np.bool_]:
+    def mask(self) -> Bools:
         """(n,) which positions are not removed."""
         bits = self.allowed
         if bits is None:
@@ -234,7 +231,7 @@ def _found(ascending: Ints, ids: Ints, where: Ints | None) -> Ints:
     return np.where(ascending[place] == ids, place if where is None else where[place], -1)
 
 
-def _grown(array: NDArray[Any], n: int, end: int) -> NDArray[Any]:
+def _grown(array: Array, n: int, end: int) -> Array:
     """An array with room for `end`, and a sixteenth more, that starts with the first n."""
     if len(array) >= end and array.flags.writeable:
         return array

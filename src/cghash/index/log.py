@@ -23,6 +23,7 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import Array, Floats, Ints
 from .._unfinished import naming
 from ..exceptions import CGHashError, FormatError, InDoubtError, InUseError, InvalidInputError
 from ..storage import flush_folder
@@ -51,8 +52,8 @@ class Change:
 
     operation: int
     codes: NDArray[np.uint8] | None = None
-    ids: NDArray[np.int64] | int | None = None
-    weights: NDArray[np.float64] | None = None
+    ids: Ints | int | None = None
+    weights: Floats | None = None
 
     def payload(self) -> list[memoryview]:
         arrays = ((self.codes, "|u1"), (self.ids, "<i8"), (self.weights, "<f8"))
@@ -91,7 +92,7 @@ def change_of(operation: int, payload: bytes, n_bytes: int) -> Change:
     return Change(operation, codes, _array(payload[n * code :], "<i8") if first or identity else None)
 
 
-def _array(payload: bytes, dtype: str) -> NDArray[Any]:
+def _array(payload: bytes, dtype: str) -> Array:
     array = np.frombuffer(payload, dtype=dtype)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 

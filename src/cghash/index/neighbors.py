@@ -12,14 +12,13 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._arrays import Array, Bools, Floats, Ints
 from .._validation import check_choice, check_jobs, check_whole
 from ..exceptions import InvalidInputError
 from .weighted_hamming import WeightedHammingIndex
 
 __all__ = ["HashNeighbors", "HashNeighborsClassifier"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MODES = ("connectivity", "distance")
 VOTES = ("uniform", "distance")
@@ -213,7 +212,7 @@ class HashNeighborsClassifier(ClassifierMixin, HashNeighbors):  # type: ignore[m
         self.classes_, self._labels = np.unique(labels, return_inverse=True)
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Array:
         """The label (q,) that wins the vote of each item's neighbours."""
         winners = _winners(*self._vote(X))
         return self.classes_[winners]
@@ -251,14 +250,14 @@ def _winners(labels: Ints, votes: Floats) -> Ints:
     return winners
 
 
-def _others(rows: Ints) -> NDArray[np.bool_]:
+def _others(rows: Ints) -> Bools:
     """Which of the k + 1 nearest of each training item to keep: all but itself, or, behind equal codes, the last."""
-    keep: NDArray[np.bool_] = rows != np.arange(len(rows))[:, None]
+    keep: Bools = rows != np.arange(len(rows))[:, None]
     keep[keep.all(axis=1), -1] = False
     return keep
 
 
-def _split(values: NDArray[Any], offsets: Ints) -> NDArray[np.object_]:
+def _split(values: Array, offsets: Ints) -> NDArray[np.object_]:
     parts = np.empty(len(offsets) - 1, dtype=object)
     for i in range(len(parts)):
         parts[i] = values[offsets[i] : offsets[i + 1]]

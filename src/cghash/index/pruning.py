@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from .._arrays import Ints
 from .ids import IdTable
 
 _LEAST = 4096  # codes; below, a scan takes microseconds
@@ -34,7 +32,7 @@ class Pruning:
         """Whether scans have cost as much as building the tables of n codes."""
         return self._scanned_seconds > _BUILD_SECONDS * n
 
-    def build(self, blocks: Any, ids: IdTable, whole_weights: NDArray[np.int64], room: float, n_threads: int) -> None:
+    def build(self, blocks: Any, ids: IdTable, whole_weights: Ints, room: float, n_threads: int) -> None:
         """Build the tables where an estimate says that they pay; `room` are the bytes that they may take."""
         self._scanned_seconds, self._refused = 0.0, ids.n
         if ids.n < _LEAST or room <= 0:

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array
 from ..exceptions import FormatError
 from ..storage import described, written_atomically
 
@@ -31,7 +31,6 @@ FLAG = "logged"
 DTYPES = ("|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f4", "<f8")
 
 Path = str | os.PathLike[str]
-Array = NDArray[Any]
 
 _HEAD = struct.Struct("<8sIIQ")  # magic, version, number of sections, size of the file
 _ENTRY = struct.Struct("<48s8sQQI4x")  # name, dtype, offset, length, CRC-32

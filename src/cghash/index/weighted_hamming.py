@@ -10,9 +10,10 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .. import _kernels
+from .._arrays import Codes, Floats, Ints
 from .._interrupts import held_off
 from .._validation import check_answers, check_jobs, check_whole
 from ..codes import check_weights, whole_weights
@@ -36,9 +37,6 @@ from .pruning import Pruning, keep_within, room_for_tables
 
 __all__ = ["WeightedHammingIndex"]
 
-Codes = NDArray[np.uint8]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _MOST_MEMORY = 2**62
 

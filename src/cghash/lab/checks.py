@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._arrays import Array, Bytes, Floats, Ints
 from ..codes import check_bits, check_weights
 from ..exceptions import InvalidInputError
 from .ranking import CodeDistances, RowDistances
 
 __all__ = ["check_codes", "check_count", "check_distances", "check_gains", "check_neighbors", "check_relevant"]
-
-Flags = NDArray[np.uint8]  # 0 and 1
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def check_count(count: Any, name: str, most: int, least: int = 1) -> int:
@@ -31,7 +28,7 @@ def check_count(count: Any, name: str, most: int, least: int = 1) -> int:
     return int(count)
 
 
-def check_distances(distances: ArrayLike) -> NDArray[Any]:
+def check_distances(distances: ArrayLike) -> Array:
     D = np.asarray(distances)
     if D.ndim != 2 or D.shape[1] == 0 or D.dtype.kind not in "buif":
         raise InvalidInputError(
@@ -45,7 +42,7 @@ def check_distances(distances: ArrayLike) -> NDArray[Any]:
 def check_rows(distances: RowDistances) -> RowDistances:
     """The same distances, each block of them checked when it is computed."""
 
-    def block(rows: slice) -> NDArray[Any]:
+    def block(rows: slice) -> Array:
         D = check_distances(distances.block(rows))
         expected = rows.stop - rows.start, distances.shape[1]
         if D.shape != expected:
@@ -65,7 +62,7 @@ def check_codes(query_bits: ArrayLike, database_bits: ArrayLike, weights: ArrayL
     return CodeDistances.of(q_bits, x_bits, check_weights(weights, q_bits.shape[1]))
 
 
-def check_relevant(relevant: ArrayLike, shape: tuple[int, ...]) -> Flags:
+def check_relevant(relevant: ArrayLike, shape: tuple[int, ...]) -> Bytes:
     return check_bits(_check_shape(relevant, "relevant", shape), "relevant")
 
 
@@ -91,7 +88,7 @@ def check_neighbors(true_neighbors: ArrayLike, shape: tuple[int, ...]) -> Ints:
     return items.astype(np.int64, copy=False)
 
 
-def _check_shape(values: ArrayLike, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+def _check_shape(values: ArrayLike, name: str, shape: tuple[int, ...]) -> Array:
     array = np.asarray(values)
     if array.shape != shape:
         raise InvalidInputError(f"{name} must have the shape of distances, {shape}, got {array.shape}")

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._arrays import Array, Floats, Ints
 from .._kernels import n_threads
 from .checks import check_count, check_distances, check_gains, check_neighbors, check_relevant
 from .euclidean import euclidean_neighbors
@@ -51,9 +52,6 @@ __all__ = [
     "retrieve_by_distances",
     "retrieve_by_vectors",
 ]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def average_precision(distances: ArrayLike, relevant: ArrayLike) -> Floats:
@@ -220,7 +218,7 @@ def knn_error(distances: ArrayLike, database_labels: ArrayLike, query_labels: Ar
     return values
 
 
-def _within(D: NDArray[Any], relevant: NDArray[Any], cuts: Ints) -> Floats:
+def _within(D: Array, relevant: Array, cuts: Ints) -> Floats:
     """Expected number of relevant items up to each cut: (q, p)."""
     found = np.empty((len(D), len(cuts)))
     for rows, ranked in _ranked(D, relevant, cuts):
@@ -228,7 +226,7 @@ def _within(D: NDArray[Any], relevant: NDArray[Any], cuts: Ints) -> Floats:
     return found
 
 
-def _ranked(D: NDArray[Any], relevant: NDArray[Any], cuts: Any = (), n_head: int = 0) -> Iterator[tuple[slice, Ranked]]:
+def _ranked(D: Array, relevant: Array, cuts: Any = (), n_head: int = 0) -> Iterator[tuple[slice, Ranked]]:
     """Rank the items of each row, each of them of a kind of its own, a block of rows at a time."""
     source, kinds = RowDistances.of(D), np.arange(D.shape[1])
     for rows in row_blocks(source, D.shape[1]):

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from .._arrays import Floats, Ints
 from .._validation import check_whole
 from ..codes import weighted_hamming
 from ..exceptions import FewerBitsWarning, InvalidInputError
@@ -24,8 +24,6 @@ from .demo_results import DemoResults, Digit, Example, Fit, Row
 
 __all__ = ["BEST", "COMPARED", "EUCLIDEAN", "LINEAR", "PAPER", "PCA", "RANDOM", "Split", "load_split", "run"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 EUCLIDEAN, PCA, RANDOM = "Euclidean", "Sign of PCA", "Random projections"
 BEST, LINEAR, PAPER = "CGHash, RBF", "CGHash, linear", "CGHash, as in the paper"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._arrays import Floats, Ints
 from .._kernels import n_threads
 from .._validation import check_jobs
 from ..exceptions import InvalidInputError
@@ -13,8 +14,6 @@ from .ranking import RowDistances, row_blocks
 
 __all__ = ["euclidean_distances", "euclidean_neighbors"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _QUANTUM = -40  # squared distances are multiples of 2^-40 of the squared length of the vectors
 _LARGEST = 490  # numbers are scaled to at most 2^490: sums of squares stay finite, those of far smaller ones above 0

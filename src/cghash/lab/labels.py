@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._arrays import Array, Floats, Int32s, Ints
 from ..codes import check_bits
 from ..exceptions import InvalidInputError
 
 __all__ = ["Labels"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -30,9 +28,9 @@ class Labels:
     ([1, 0, 1], [[0.0, 2.0]])
     """
 
-    queries: NDArray[Any]  # (q,) label numbers, -1 where no item has the label; or (q, c) indicators
-    kinds: NDArray[np.int32]  # (n,)
-    labels: NDArray[Any]  # (number of kinds,) label numbers; or (number of kinds, c) indicators
+    queries: Array  # (q,) label numbers, -1 where no item has the label; or (q, c) indicators
+    kinds: Int32s  # (n,)
+    labels: Array  # (number of kinds,) label numbers; or (number of kinds, c) indicators
 
     @classmethod
     def of(cls, query_labels: ArrayLike, database_labels: ArrayLike, shape: tuple[int, int]) -> Labels:
@@ -49,7 +47,7 @@ class Labels:
         return cls._several(queries, database) if queries.ndim == 2 else cls._single(queries, database)
 
     @classmethod
-    def _single(cls, queries: NDArray[Any], database: NDArray[Any]) -> Labels:
+    def _single(cls, queries: Array, database: Array) -> Labels:
         for name, labels in ("query_labels", queries), ("database_labels", database):
             if labels.dtype.kind == "f" and np.isnan(labels).any():
                 raise InvalidInputError(f"{name} must not be missing, got nan")
@@ -63,7 +61,7 @@ class Labels:
         return cls(own, numbers.astype(np.int32), np.arange(len(known)))
 
     @classmethod
-    def _several(cls, queries: NDArray[Any], database: NDArray[Any]) -> Labels:
+    def _several(cls, queries: Array, database: Array) -> Labels:
         given = ("query_labels", queries), ("database_labels", database)
         own, flags = (check_bits(labels, name) for name, labels in given)
         sets, numbers = np.unique(flags, axis=0, return_inverse=True)
@@ -74,7 +72,7 @@ class Labels:
         return len(self.labels)
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """Items of each kind: (number of kinds,)."""
         return np.bincount(self.kinds, minlength=self.n_kinds)
 

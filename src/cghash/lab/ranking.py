@@ -13,14 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import Array, Bytes, Floats, Ints
 from .._kernels import rank_codes, rank_keys
 from ..codes import pack, whole_weights
 
 __all__ = ["CodeDistances", "Distances", "Head", "Ranked", "RowDistances", "best_gain", "discounted_gain", "row_blocks"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.uint8]  # 0 and 1
 
 _COMPUTED = 1 << 23  # distances computed at a time: 64 MB
 _GAINS = 1 << 22  # gains of kinds at a time: 32 MB
@@ -93,8 +91,8 @@ class Distances(Protocol):
     def rank(
         self,
         rows: slice,
-        kinds: NDArray[Any],
-        relevant: NDArray[Any],
+        kinds: Array,
+        relevant: Array,
         cuts: Any = (),
         n_head: int = 0,
         n_threads: int = 1,
@@ -115,12 +113,12 @@ class CodeDistances:
     [0.8333]
     """
 
-    queries: Flags  # (q, b) packed
-    items: Flags  # (n, b) packed
+    queries: Bytes  # (q, b) packed
+    items: Bytes  # (n, b) packed
     weights: Ints  # (8·b,) whole
 
     @classmethod
-    def of(cls, query_bits: Flags, database_bits: Flags, weights: Floats) -> CodeDistances:
+    def of(cls, query_bits: Bytes, database_bits: Bytes, weights: Floats) -> CodeDistances:
         queries, items = pack(query_bits), pack(database_bits)
         whole, _ = whole_weights(weights, len(weights))
         return cls(queries, items, np.pad(whole, (0, 8 * queries.shape[1] - len(whole))))
@@ -136,8 +134,8 @@ class CodeDistances:
     def rank(
         self,
         rows: slice,
-        kinds: NDArray[Any],
-        relevant: NDArray[Any],
+        kinds: Array,
+        relevant: Array,
         cuts: Any = (),
         n_head: int = 0,
         n_threads: int = 1,
@@ -157,11 +155,11 @@ class RowDistances:
     [[1.0, 1.5, 2.0]]
     """
 
-    block: Callable[[slice], NDArray[Any]]  # the distances of some queries, (rows, n)
+    block: Callable[[slice], Array]  # the distances of some queries, (rows, n)
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, distances: NDArray[Any]) -> RowDistances:
+    def of(cls, distances: Array) -> RowDistances:
         return cls(lambda rows: distances[rows], (len(distances), int(distances.shape[1])))
 
     @property
@@ -171,8 +169,8 @@ class RowDistances:
     def rank(
         self,
         rows: slice,
-        kinds: NDArray[Any],
-        relevant: NDArray[Any],
+        kinds: Array,
+        relevant: Array,
         cuts: Any = (),
         n_head: int = 0,
         n_threads: int = 1,
@@ -219,19 +217,19 @@ def _discounts(k: int) -> Floats:
     return np.append(0.0, np.cumsum(1.0 / np.log2(np.arange(2, k + 2))))
 
 
-def _task(kinds: NDArray[Any], relevant: NDArray[Any], cuts: Any, n_head: int, n_threads: int) -> tuple[Any, ...]:
+def _task(kinds: Array, relevant: Array, cuts: Any, n_head: int, n_threads: int) -> tuple[Any, ...]:
     arrays = (kinds, np.int32), (relevant, np.uint8), (cuts, np.int64)
     return *(np.ascontiguousarray(array, dtype=dtype) for array, dtype in arrays), int(n_head), n_threads
 
 
-def _ranked(counted: tuple[NDArray[Any], ...]) -> Ranked:
+def _ranked(counted: tuple[Array, ...]) -> Ranked:
     precision, within, first, *entries = counted
     row = np.repeat(np.arange(len(precision)), np.diff(first))
     group, kind, count = (part.astype(np.int64, copy=False) for part in entries)
     return Ranked(precision, within, Head(row, group, kind, count, len(precision)))
 
 
-def _ordered(distances: NDArray[Any]) -> NDArray[np.uint64]:
+def _ordered(distances: Array) -> NDArray[np.uint64]:
     """Whole numbers in the order of the distances, equal where these are equal."""
     sign = np.uint64(1 << 63)
     if distances.dtype.kind in "bu":

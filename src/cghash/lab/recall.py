@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._arrays import Array, Floats, Ints
 from .._kernels import n_threads
 from .._validation import check_jobs
 from .checks import check_codes, check_count, check_neighbors, check_rows
 from .ranking import Distances, RowDistances, row_blocks
 
 __all__ = ["recall_by_codes", "recall_by_distances", "recall_of"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def recall_by_codes(
@@ -51,7 +48,7 @@ def recall_by_codes(
 
 def recall_by_distances(
     true_neighbors: ArrayLike,
-    distances: Callable[[slice], NDArray[Any]],
+    distances: Callable[[slice], Array],
     n_items: int,
     retrieved: Sequence[int] = (1, 10, 100, 1000),
     n_jobs: int | None = None,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._arrays import Array, Floats, Ints
 from .._kernels import n_threads
 from .._validation import check_jobs
 from .checks import check_codes, check_count, check_rows
@@ -25,9 +25,6 @@ __all__ = [
     "retrieve_by_distances",
     "retrieve_by_vectors",
 ]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -134,7 +131,7 @@ def retrieve_by_vectors(
 
 
 def retrieve_by_distances(
-    distances: Callable[[slice], NDArray[Any]],
+    distances: Callable[[slice], Array],
     query_labels: ArrayLike,
     database_labels: ArrayLike,
     top: int = 50,

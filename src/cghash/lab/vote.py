@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Bools, Floats, Ints
 from .ranking import Head
 
 __all__ = ["MOST_VOTES", "right_probability"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MOST_VOTES = 500  # the coefficients stay below e^k: float64 holds them up to k = 700
 _BLOCK = 1 << 20  # numbers that a step of the polynomials' products may hold
@@ -154,7 +152,7 @@ def _binomials(n: Ints, odds: Floats, depth: int) -> Floats:
     return np.stack(rows)
 
 
-def _count(head: Head, cut: NDArray[np.bool_], k: int) -> tuple[Ints, Ints, _Ballot]:
+def _count(head: Head, cut: Bools, k: int) -> tuple[Ints, Ints, _Ballot]:
     """Query, kind and ballot of each kind of the whole groups and the cut one, by query."""
     cut_number = np.flatnonzero(cut)[head.row] if head.n_queries else head.row  # (e,)
     voting = np.flatnonzero(head.number <= cut_number)
@@ -165,7 +163,7 @@ def _count(head: Head, cut: NDArray[np.bool_], k: int) -> tuple[Ints, Ints, _Bal
     first = np.full(len(key), k)
     np.minimum.at(first, place, group)
 
-    def total(chosen: NDArray[np.bool_]) -> Ints:
+    def total(chosen: Bools) -> Ints:
         counts = np.bincount(place[chosen], weights=head.count[voting][chosen], minlength=len(key))
         return counts.astype(np.int64)
 

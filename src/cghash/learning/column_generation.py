@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Bools, Floats
 from ..exceptions import ConvergenceWarning, NothingToLearnError
 from .columns import Columns, ColumnSums
-from .families.base import Bits, Family, Functions, Priced
+from .families.base import Family, Functions, Priced
 from .losses import Loss
 from .master_choice import Master, master_for
 from .pricing import PricedPairs, SignedPairs
@@ -21,8 +21,6 @@ from .regularizers import Regularizer
 from .result import ColumnRecord, FitResult
 from .solution import MasterSolution, feasible_share, reach, relative_gap
 from .triplets import TripletSet
-
-Floats = NDArray[np.float64]
 
 _ATTEMPTS = 3  # of a search by heuristics, before it is believed that there is nothing more
 _TIGHTEST = 1e-8  # relative gap of a master problem below which it is not solved again
@@ -168,12 +166,12 @@ class ColumnGeneration:
             return "again", None
         return ("optimal" if self.problem.family.exact and not stale else "no_function"), None
 
-    def _add(self, state: State, function: Functions, bits: Bits) -> None:
+    def _add(self, state: State, function: Functions, bits: Bools) -> None:
         """Steps 2 and 3: keep the function, and its column over all triplets."""
         self._append(bits)
         state.functions = function if state.functions is None else state.functions.joined(function)
 
-    def _append(self, bits: Bits) -> None:
+    def _append(self, bits: Bools) -> None:
         self.columns.append(bits)
         self._costs.append(self.problem.regularizer.cost(bits))
         self._bits.add(self.columns.key(bits))

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _kernels
+from .._arrays import Bools, Floats, Ints
 from .losses import Loss, kernel_code
 from .triplets import TripletSet
-
-Floats = NDArray[np.float64]
 
 
 class ColumnSums(Protocol):
@@ -59,12 +57,12 @@ class Columns:
     def n_columns(self) -> int:
         return int(self._table.n_columns)
 
-    def append(self, bits: NDArray[np.bool_]) -> None:
+    def append(self, bits: Bools) -> None:
         """Add the column of a hash function, from its bit of each item (n_items,)."""
         self._table.append(np.ascontiguousarray(bits, dtype=np.uint8))
 
     @staticmethod
-    def key(bits: NDArray[np.bool_]) -> bytes:
+    def key(bits: Bools) -> bytes:
         """The same for a function and its complement, which give the same column."""
         return np.packbits(bits ^ bits[0]).tobytes()
 
@@ -128,7 +126,7 @@ class Columns:
         log_scale = np.log(scale) if scale > 0 else 0.0
         return scale * (moment + total_u - log_scale * total_u)
 
-    def margins(self, D: Floats) -> Iterator[tuple[Floats, NDArray[np.int64], NDArray[np.int64], Floats]]:
+    def margins(self, D: Floats) -> Iterator[tuple[Floats, Ints, Ints, Floats]]:
         """Margins (b, K⁺, K⁻) of runs of blocks, with their near slots, far slots and weights."""
         t = self.triplets
         return _kernels.twins.block_margins(np.diff(t.near_ptr), np.diff(t.far_ptr), t.weights, D)

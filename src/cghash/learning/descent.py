@@ -11,11 +11,9 @@ from collections.abc import Callable, Sequence
 from math import isfinite
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Floats
 from .line_search import LineSearch
-
-Floats = NDArray[np.float64]
 
 _FLAT = 1e-5  # of the largest slope, at which a descent ends
 _STILL = 2.220446049250313e-09  # of the value that a step gains

@@ -6,9 +6,8 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from .solution import Floats, MasterSolution, feasible_share
-
-Ints = NDArray[np.int64]
+from .._arrays import Floats, Ints
+from .solution import MasterSolution, feasible_share
 
 
 class HingeDual:

@@ -9,12 +9,10 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Floats
 from .._validation import did_you_mean
 from ..exceptions import InvalidInputError
-
-Floats = NDArray[np.float64]
 
 
 @runtime_checkable

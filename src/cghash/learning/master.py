@@ -10,13 +10,11 @@ hinge_lp.py and cutting_plane.py.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from .._arrays import Floats
 from .columns import ColumnSums
 from .solution import MasterSolution, feasible_share, reach, relative_gap
-
-Floats = NDArray[np.float64]
 
 
 class _Objective:

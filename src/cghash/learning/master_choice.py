@@ -13,16 +13,14 @@ from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Bools, Floats
 from .columns import Columns, ColumnSums
 from .cutting_plane import CuttingPlane
 from .hinge_lp import HingeDual
 from .losses import Hinge
 from .master import solve_smooth
 from .solution import MasterSolution
-
-Floats = NDArray[np.float64]
 
 LP_TRIPLETS = 20_000  # up to which the linear program keeps pace with the cutting planes
 
@@ -33,7 +31,7 @@ class Master(Protocol):
     tol: float  # relative gap to which it solves
     stateful: bool  # whether an answer depends on the answers before it
 
-    def added(self, bits: NDArray[np.bool_], cost: float) -> None:
+    def added(self, bits: Bools, cost: float) -> None:
         """A column was appended."""
 
     def solve(self, cost: Floats, w0: Floats) -> MasterSolution:
@@ -48,7 +46,7 @@ class SmoothMaster:
     def __init__(self, columns: ColumnSums, upper: float) -> None:
         self.columns, self.upper, self.tol = columns, upper, 1e-5
 
-    def added(self, bits: NDArray[np.bool_], cost: float) -> None:
+    def added(self, bits: Bools, cost: float) -> None:
         pass
 
     def solve(self, cost: Floats, w0: Floats) -> MasterSolution:
@@ -66,7 +64,7 @@ class LinearProgramMaster:
         self._near, self._far, p = columns.triplets.triplet_slots()
         self._dual = HingeDual(p, self._near, self._far, columns.triplets.n_slots, upper=upper)
 
-    def added(self, bits: NDArray[np.bool_], cost: float) -> None:
+    def added(self, bits: Bools, cost: float) -> None:
         differs = (bits[self._items[0]] != bits[self._items[1]]).astype(np.int8)  # (n_slots,)
         self._dual.add_column(differs[self._far] - differs[self._near], cost)
 
@@ -104,7 +102,7 @@ class CuttingPlaneMaster:
         self._raised = _Raised(columns, self._least)
         self._planes = CuttingPlane()
 
-    def added(self, bits: NDArray[np.bool_], cost: float) -> None:
+    def added(self, bits: Bools, cost: float) -> None:
         pass
 
     def solve(self, cost: Floats, w0: Floats) -> MasterSolution:

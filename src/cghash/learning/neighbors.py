@@ -24,9 +24,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
+from .._arrays import Ints
 from ..exceptions import InvalidInputError
 from .neighbor_graph.blocks import by_blocks
 from .neighbor_graph.items import DenseItems, SparseItems
@@ -34,8 +35,6 @@ from .neighbor_graph.relevance import relevance_between
 from .neighbor_graph.rows import by_rows
 
 __all__ = ["nearest"]
-
-Ints = NDArray[np.int64]
 
 
 def nearest(X: Any, relevance: ArrayLike | Any | None, n_near: int, n_far: int, n_threads: int) -> tuple[Ints, Ints]:

@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _kernels
-
-Floats = NDArray[np.float64]
+from .._arrays import Array, Bools, Floats, Int32s, Singles
 
 
 class PricedPairs(Protocol):
@@ -30,7 +28,7 @@ class SignedPairs:
     `items` are the live items, those that some pair of non-zero weight mentions (or all, when nearly all are live).
     """
 
-    def __init__(self, first: NDArray[Any], second: NDArray[Any], n_items: int, n_threads: int = 1) -> None:
+    def __init__(self, first: Array, second: Array, n_items: int, n_threads: int = 1) -> None:
         self.n_items, self.n_threads = n_items, n_threads
         self.first = np.ascontiguousarray(first, dtype=np.int32)
         self.second = np.ascontiguousarray(second, dtype=np.int32)
@@ -53,19 +51,19 @@ class SignedPairs:
     def n_live(self) -> int:
         return len(self.items)
 
-    def gain(self, bits: NDArray[np.bool_]) -> float:
+    def gain(self, bits: Bools) -> float:
         """The true gain of a hash function, from its bit of every item (n_items,)."""
         return float(self._graph.gain(np.ascontiguousarray(bits).view(np.uint8), self.n_threads))
 
-    def laplacian(self, t: NDArray[Any]) -> NDArray[np.float32]:
+    def laplacian(self, t: Array) -> Singles:
         """L·t for values t (n_live,) of the live items."""
         return self._graph.laplacian(np.ascontiguousarray(t, dtype=np.float32), self.n_threads)  # type: ignore[no-any-return]
 
-    def near_weight(self) -> NDArray[np.float32]:
+    def near_weight(self) -> Singles:
         """What the near pairs, those of negative weight, of each live item weigh (n_live,)."""
         return self._graph.near_weight(self.n_threads)  # type: ignore[no-any-return]
 
-    def live_slots(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+    def live_slots(self) -> tuple[Int32s, Int32s, Floats]:
         """The two rows among the live items, and the weight, of each live slot."""
         live = np.flatnonzero(self.weights)
         rows = np.zeros(self.n_items, dtype=np.int32)

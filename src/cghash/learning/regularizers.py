@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Bools, Ints
 from .._validation import check_choice
 from ..exceptions import InvalidInputError
 
@@ -30,15 +30,15 @@ class Regularizer:
     flat: float
     duplet: float
     upper: float
-    duplets: NDArray[np.int64]  # (k, 2) row numbers
+    duplets: Ints  # (k, 2) row numbers
 
-    def spread(self, bits: NDArray[np.bool_]) -> float:
+    def spread(self, bits: Bools) -> float:
         """s_j: the share of duplets that a hash function's bits (n,) tear apart."""
         if not len(self.duplets):
             return 0.0
         return float(np.mean(bits[self.duplets[:, 0]] != bits[self.duplets[:, 1]]))
 
-    def cost(self, bits: NDArray[np.bool_]) -> float:
+    def cost(self, bits: Bools) -> float:
         """What one unit of this hash function's weight costs."""
         return self.flat + self.duplet * self.spread(bits)
 
@@ -47,7 +47,7 @@ class Regularizer:
         return bool(np.isfinite(self.upper))
 
 
-def regularizer_of(name: str, C: float, duplets: NDArray[np.int64] | None) -> Regularizer:
+def regularizer_of(name: str, C: float, duplets: Ints | None) -> Regularizer:
     """The regulariser that the parameters mean; C is C′ under linf."""
     check_choice(name, REGULARIZERS, "regularizer")
     if not (np.isfinite(C) and C > 0):

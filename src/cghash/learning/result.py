@@ -6,8 +6,8 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array
 from ..exceptions import FormatError
 
 T = TypeVar("T", "ColumnRecord", "FitResult")
@@ -85,7 +85,7 @@ class FitResult:
         return self.columns[-1].gap
 
     @property
-    def history(self) -> dict[str, NDArray[Any]]:
+    def history(self) -> dict[str, Array]:
         """Each field of the columns' records as an array (ℓ,)."""
         names = ColumnRecord.__dataclass_fields__
         return {name: np.array([getattr(c, name) for c in self.columns]) for name in names}

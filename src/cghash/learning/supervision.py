@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from .._arrays import Array, Ints
 from ..device.tensors import in_host_memory, is_tensor
 from ..exceptions import InvalidInputError, NothingToLearnError
 from . import neighbors
 from .triplets import TripletSet, from_lists, from_rows, join
-
-Ints = NDArray[np.int64]
 
 SAMPLINGS = ("mixed", "neighbors", "classes")
 _BLOCK = 1 << 24  # relevance entries at a time
@@ -142,7 +140,7 @@ def relevance_of(y: Any) -> Any:
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
-def _as_array(y: Any) -> NDArray[Any]:
+def _as_array(y: Any) -> Array:
     """Labels as an array; sets of labels are told how to become one."""
     try:
         array = np.asarray(y)
@@ -153,7 +151,7 @@ def _as_array(y: Any) -> NDArray[Any]:
     return array
 
 
-def _check_there(labels: NDArray[Any]) -> None:
+def _check_there(labels: Array) -> None:
     if labels.dtype != object:
         return
     missing = [row for row, label in enumerate(labels) if label is None or type(label).__name__ == "NAType"]

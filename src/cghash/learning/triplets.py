@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Floats, Ints
 from .._validation import check_rows, check_weights
 from ..exceptions import NothingToLearnError
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 WORDS = "anchor, near, far"
 

@@ -16,9 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _validation as check
+from .._arrays import Bools, Floats
 from ..exceptions import InvalidInputError
 from ..learning.families.rbf import cluster_centres, squared_distances
-from .base import Bits, Floats, Peer
+from .base import Peer
 
 _TINY = np.finfo(np.float64).tiny
 
@@ -84,7 +85,7 @@ class AGH(Peer):
     def _s(self) -> int:
         return min(self.n_nearest, len(self.anchors_))
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         Z = _similarities(squared_distances(X, self.anchors_), self._s, self.bandwidth_)
         Y = np.asarray(Z @ self.projection_)
         if self.layers == 1:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import Floats
 from ..learning.families.base import rows_in_blocks
 from ..learning.families.rbf import drawn_items, squared_distances
-from .base import Floats
 
 _SAMPLE = 2000  # items that the width is taken from
 

@@ -15,13 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from .. import _validation as check
+from .._arrays import Bools, Floats
 from .._items import validated_items
 from ..estimator import MOST_BITS, CodeEstimator
 from ..exceptions import FewerBitsWarning, InvalidInputError
 from ..learning.supervision import check_learnable, draw, relevance_of
-
-Floats = NDArray[np.float64]
-Bits = NDArray[np.bool_]
 
 _DRAWN = 10  # triplets an item that `score` draws
 
@@ -125,7 +123,7 @@ class Peer(CodeEstimator):
         """
 
     @abstractmethod
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         """The bits (n, at least `n_bits_`) of items."""
 
     def _check_parameters(self) -> None:

@@ -12,14 +12,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _validation as check
+from .._arrays import Bools, Floats, Ints
 from ..learning.neighbors import nearest
 from ..learning.supervision import draw, draw_distinct
-from .base import Bits, Floats, Peer
+from .base import Peer
 
-Ints = NDArray[np.int64]
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -92,7 +91,7 @@ class BRE(Peer):
                 self.coef_[p] += steps @ A[own]
         return self.n_bits
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         return np.asarray((X - self.mean_) @ self.coef_.T > 0)
 
 
@@ -153,7 +152,7 @@ class Descent:
         self.scores[:, p] += step * kernel
         return step
 
-    def _apart(self, p: int) -> Bits:
+    def _apart(self, p: int) -> Bools:
         bit = self.scores[:, p] > 0
         return np.asarray(bit[self.first] != bit[self.second])
 
@@ -193,7 +192,7 @@ def best_step(scores: Floats, kernel: Floats, first: Ints, second: Ints, gain: F
     return float(places[best]) if values[best] > curve[now] + 1e-12 * np.abs(gain).sum() else 0.0
 
 
-def _between(turns: Floats) -> tuple[Floats, Bits]:
+def _between(turns: Floats) -> tuple[Floats, Bools]:
     """A step in each of the gaps before, between and after sorted turns, and whether the gap is more than rounding."""
     reach = float(np.abs(turns).max()) + 1.0
     ends = np.concatenate([[turns[0] - reach], turns, [turns[-1] + reach]])

@@ -14,15 +14,15 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 
 from .. import _validation as check
+from .._arrays import Array, Bools, Floats, Ints
 from ..exceptions import FormatError
 from ..learning.families.base import rows_in_blocks
 from ..learning.families.features import fit_scaler, standardized
 from ..learning.families.tree import TreeFunctions, tree_functions
-from .base import Bits, Floats, Peer
+from .base import Peer
 from .graph_cuts import blocks_of, infer_bits
 from .similarity import LabelGroups, Residue
 
@@ -98,7 +98,7 @@ class FastHash(Peer):
             setattr(self, f"{name}_", array.reshape(self.n_bits, self.n_trees, -1))
         return self.n_bits
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         columns = [self._scores(X, k) > 0 for k in range(len(self.votes_[: self.n_bits_]))]
         return np.stack(columns, axis=1)
 
@@ -158,7 +158,7 @@ def boost(A: Any, z: Floats, n_trees: int, max_depth: int, n_tried: int, rng: np
     return Boosted(trees, np.array(votes), np.where(score > 0, 1.0, -1.0))
 
 
-def heaviest(w: Floats) -> NDArray[np.int64]:
+def heaviest(w: Floats) -> Ints:
     """The fewest items that hold the share of the weights w (n,) that trees see, in their order.
 
     Examples
@@ -171,10 +171,10 @@ def heaviest(w: Floats) -> NDArray[np.int64]:
     return np.sort(order[:count])
 
 
-def stacked(functions: list[TreeFunctions]) -> dict[str, NDArray[Any]]:
+def stacked(functions: list[TreeFunctions]) -> dict[str, Array]:
     """The arrays of trees of different sizes as one array each, (trees, nodes): added nodes are leaves not reached."""
     nodes = max(function.feature.shape[1] for function in functions)
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Array] = {}
     for name, first in functions[0].arrays().items():
         own = [getattr(function, name)[0] for function in functions]
         row = np.arange(nodes) if name in ("left", "right") else np.zeros(nodes)

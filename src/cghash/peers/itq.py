@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
+from .._arrays import Bools, Floats
 from ..exceptions import InvalidInputError
-from .base import Bits, Floats, Peer
+from .base import Peer
 from .labels import indicators
 from .projections import principal_components, project
 
@@ -91,7 +92,7 @@ class ITQ(Peer):
         self.directions_ = self.rotation_.T @ W
         return n_bits
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         return np.asarray(project(X, self.mean_, self.directions_) > 0)
 
 

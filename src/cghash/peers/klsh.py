@@ -15,8 +15,9 @@ from scipy.linalg import eigh
 from sklearn.metrics.pairwise import additive_chi2_kernel, euclidean_distances, pairwise_kernels
 
 from .. import _validation as check
+from .._arrays import Bools, Floats
 from ..exceptions import InvalidInputError, NothingToLearnError
-from .base import Bits, Floats, Peer
+from .base import Peer
 
 KERNELS = ("rbf", "linear", "chi2")
 _RANGE = 1e-10  # of the largest eigenvalue: smaller ones are rounding
@@ -96,7 +97,7 @@ class KLSH(Peer):
         self.thresholds_ = self.coefficients_ @ K.mean(axis=0)  # w sums to 0: the other means cancel
         return self.n_bits
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         return np.asarray(self._kernel(X) @ self.coefficients_.T > self.thresholds_)
 
     def _kernel(self, X: Any) -> Floats:

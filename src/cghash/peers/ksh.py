@@ -22,9 +22,10 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from .. import _validation as check
+from .._arrays import Bools, Floats
 from ..exceptions import NothingToLearnError
 from .anchors import draw_anchors, kernel
-from .base import Bits, Floats, Peer
+from .base import Peer
 from .similarity import LabelGroups, Residue
 
 _RIDGE = 1e-6  # of the mean eigenvalue of K̄ᵀK̄, which has no inverse where items are fewer than anchors
@@ -100,7 +101,7 @@ class KSH(Peer):
         self.coefficients_ = greedy(K, LabelGroups.of(labels[chosen]), self.n_bits, self.n_iter)
         return self.n_bits
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         return np.asarray((kernel(X, self.anchors_, self.gamma_) - self.mean_) @ self.coefficients_.T > 0)
 
 

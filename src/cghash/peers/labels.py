@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from .._arrays import Bools, Floats
 
 
 def indicators(labels: Any) -> Floats:
@@ -23,7 +22,7 @@ def indicators(labels: Any) -> Floats:
     return np.asarray(np.eye(int(labels.max()) + 1)[labels])
 
 
-def similar(labels: Any, others: Any) -> NDArray[np.bool_]:
+def similar(labels: Any, others: Any) -> Bools:
     """Whether two items share a label: (n, m).
 
     Examples

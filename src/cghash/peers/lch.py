@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import Bools, Floats
 from ..exceptions import NothingToLearnError
-from .base import Bits, Floats, Peer
+from .base import Peer
 from .projections import leading_directions, median_cuts
 
 
@@ -63,7 +64,7 @@ class LCH(Peer):
         self.thresholds_ = median_cuts(self._coordinates(X))
         return len(v)
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         return np.asarray(self._coordinates(X) > self.thresholds_)
 
     def _edges(self, X: Any) -> Floats:

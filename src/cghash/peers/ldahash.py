@@ -13,12 +13,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from .. import _validation as check
+from .._arrays import Bools, Floats, Ints
 from ..exceptions import NothingToLearnError
-from .base import Bits, Floats, Peer
+from .base import Peer
 from .labels import similar
 from .projections import principal_components, project, signed
 
@@ -87,14 +87,14 @@ class LDAHash(Peer):
         self.thresholds_ = np.array([pairs.best_cut(column) for column in values.T])
         return len(directions)
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         return np.asarray(project(X, self.mean_, self.directions_) > self.thresholds_)
 
 
 class Pairs(NamedTuple):
     """All pairs of items, counted by groups of items with the same set of labels."""
 
-    group: NDArray[np.int64]  # (n,) of each item
+    group: Ints  # (n,) of each item
     sizes: Floats  # (u,) of each group
     related: Floats  # (u, u) 1 where items of two groups share a label
     n_same: float  # ordered pairs of different items that share a label

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import Bits, Peer
+from .._arrays import Bools
+from .base import Peer
 
 
 class LSH(Peer):
@@ -48,5 +49,5 @@ class LSH(Peer):
         self.mean_ = X.mean(axis=0, dtype=np.float64) if self.center else np.zeros(X.shape[1])
         return self.n_bits
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         return np.asarray((X - self.mean_) @ self.directions_.T > 0)

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import Bits, Peer
+from .._arrays import Bools
+from .base import Peer
 from .projections import leading_directions, median_cuts
 
 
@@ -46,6 +47,6 @@ class LSI(Peer):
         self.thresholds_ = median_cuts(items @ self.directions_.T)
         return len(self.directions_)
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         coordinates = X @ self.directions_.T
         return np.asarray(coordinates > self.thresholds_)

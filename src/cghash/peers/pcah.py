@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import Bits, Peer
+from .._arrays import Bools
+from .base import Peer
 from .projections import principal_components, project
 
 
@@ -42,5 +43,5 @@ class PCAH(Peer):
         self.mean_, self.directions_, _ = principal_components(X, self.n_bits)
         return len(self.directions_)
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         return np.asarray(project(X, self.mean_, self.directions_) > 0)

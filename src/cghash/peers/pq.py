@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Codes, Floats, Ints, Singles
 from ..codes import unpack
-from .base import Floats
-from .quantizer import LARGEST, Codes, Quantizer, Singles, checked, require_faiss
+from .quantizer import LARGEST, Quantizer, checked, require_faiss
 
 MOST = 8  # bits of a group, as customary
 
@@ -108,5 +107,5 @@ def spread(X: Any, M: int) -> Singles:
     return out.reshape(n, M * length)
 
 
-def _groups(d: int, M: int) -> list[NDArray[np.int64]]:
+def _groups(d: int, M: int) -> list[Ints]:
     return np.array_split(np.arange(d), M)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from .._arrays import Floats
 from ..exceptions import NothingToLearnError
-
-Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-9  # of the range of a projection: values nearer to each other count as equal
 

@@ -7,17 +7,14 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._arrays import Bools, Codes, Floats
 from .._items import validated_items
 from ..codes import unpack
 from ..exceptions import InvalidInputError, MissingDependencyError
 from ..index import WeightedHammingIndex
-from .base import Bits, Floats, Peer
-
-Singles = NDArray[np.float32]
-Codes = NDArray[np.uint8]
+from .base import Peer
 
 LARGEST = 1e15  # squares and sums of squares are finite in single precision
 
@@ -53,7 +50,7 @@ class Quantizer(Peer):
             "or `distances`"
         )
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         codes = self._codes(checked(X))
         return unpack(codes, 8 * codes.shape[1]).astype(bool)
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import Codes, Floats, Singles
 from ..codes import unpack
 from ..exceptions import InvalidInputError
-from .base import Floats
 from .projections import principal_components, project
-from .quantizer import Codes, Quantizer, Singles, checked, require_faiss
+from .quantizer import Quantizer, checked, require_faiss
 
 FACTORS = 8  # bytes: two numbers of single precision, ‖o‖² and ‖o‖² √D / ‖o‖₁
 

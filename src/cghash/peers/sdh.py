@@ -19,8 +19,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from .. import _validation as check
+from .._arrays import Bools, Floats
 from .anchors import draw_anchors, kernel
-from .base import Bits, Floats, Peer
+from .base import Peer
 from .labels import indicators
 
 _SWEEPS = 10  # of a B-step over all bits, at most
@@ -101,7 +102,7 @@ class SDH(Peer):
         self.coefficients_, self.objectives_ = np.ascontiguousarray(P.T), np.array(objectives)
         return self.n_bits
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         return np.asarray(kernel(X, self.anchors_, self.gamma_) @ self.coefficients_.T > 0)
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import Bits, Peer
+from .._arrays import Bools
+from .base import Peer
 
 
 class SignBits(Peer):
@@ -44,5 +45,5 @@ class SignBits(Peer):
         self.thresholds_ = X[:, :m].mean(axis=0, dtype=np.float64) if self.center else np.zeros(m)
         return m
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         return np.asarray(X[:, : len(self.thresholds_)] > self.thresholds_)

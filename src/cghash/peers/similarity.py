@@ -7,9 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from .base import Floats
+from .._arrays import Floats, Ints
 from .labels import signs_of_similarity
 
 
@@ -20,7 +19,7 @@ class LabelGroups:
     Items with the same labels form a group: Z (n, g) says who belongs to which, T (g, g) is S between groups.
     """
 
-    group: NDArray[np.int64]  # (n,) the group of each item
+    group: Ints  # (n,) the group of each item
     members: sp.csr_matrix  # Z
     between: Floats  # T
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .base import Bits, Floats, Peer
+from .._arrays import Bools, Floats, Ints
+from .base import Peer
 from .projections import principal_components, project
 
 
@@ -50,12 +50,12 @@ class SPH(Peer):
         self.directions_, self.starts_ = components[component], starts[component]
         return self.n_bits
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         phase = (project(X, self.mean_, self.directions_) - self.starts_) * self.frequencies_
         return np.asarray(np.sin(np.pi / 2 + phase) > 0)
 
 
-def smallest_eigenfunctions(lengths: Floats, m: int) -> tuple[NDArray[np.int64], Floats]:
+def smallest_eigenfunctions(lengths: Floats, m: int) -> tuple[Ints, Floats]:
     """Component and frequency kπ/(b − a) of the m eigenfunctions of a box that vary least: (m,) each.
 
     Examples

@@ -16,7 +16,8 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from .. import _validation as check
-from .base import Bits, Floats, Peer
+from .._arrays import Bools, Floats
+from .base import Peer
 from .labels import signs_of_similarity
 from .projections import principal_components, project, signed
 
@@ -87,7 +88,7 @@ class SPLH(Peer):
         self.directions_ = signed(W @ components)
         return len(W)
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         return np.asarray(project(X, self.mean_, self.directions_) > 0)
 
 

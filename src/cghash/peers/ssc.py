@@ -12,16 +12,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _validation as check
+from .._arrays import Bools, Floats, Ints
 from ..exceptions import InvalidInputError
 from ..learning.families.ranks import midpoint
 from ..learning.neighbors import nearest
 from ..learning.supervision import draw
-from .base import Bits, Floats, Peer
-
-Ints = NDArray[np.int64]
+from .base import Peer
 
 
 class SSC(Peer):
@@ -109,7 +107,7 @@ class SSC(Peer):
             return features
         return np.sort(rng.choice(features, self.max_features, replace=False))
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         return np.asarray(X[:, self.feature_] > self.threshold_)
 
 
@@ -143,7 +141,7 @@ class Stumps:
             self.items[f] = np.searchsorted(cuts, X[:, f], side="left")
             self.upper[f] = self.items[f][self.pairs].max(axis=1)
 
-    def differ(self, X: Any, feature: int, threshold: float) -> Bits:
+    def differ(self, X: Any, feature: int, threshold: float) -> Bools:
         """Whether a stump tells the items of a pair apart: (p,)."""
         above = X[:, feature] > threshold
         return np.asarray(above[self.pairs[:, 0]] != above[self.pairs[:, 1]])

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from .. import _validation as check
-from .base import Bits, Floats, Peer
+from .._arrays import Bools, Floats
+from .base import Peer
 
 _NUMBERS = 1 << 22  # of edges' features at a time: 32 MB
 _BATCH = 64  # eigenvectors are computed so many at a time: shorter fits find the same ones
@@ -75,7 +75,7 @@ class STH(Peer):
         self.coef_, self.intercept_ = _machines(X, targets, self.C)
         return len(self.coef_)
 
-    def _bits(self, X: Any) -> Bits:
+    def _bits(self, X: Any) -> Bools:
         return np.asarray(X @ self.coef_.T + self.intercept_ > 0)
 
 
@@ -138,14 +138,14 @@ def eigenmap(W: Any, m: int) -> Floats:
     return np.asarray(vectors * np.where(largest < 0, -1.0, 1.0))
 
 
-def median_bits(vectors: Floats) -> Bits:
+def median_bits(vectors: Floats) -> Bools:
     """Whether each value is above the median of its column; at least the median, where none is above."""
     middle = np.median(vectors, axis=0)
     above = vectors > middle
     return np.asarray(np.where(above.any(axis=0), above, vectors >= middle))
 
 
-def _machines(X: Any, targets: Bits, C: float) -> tuple[Floats, Floats]:
+def _machines(X: Any, targets: Bools, C: float) -> tuple[Floats, Floats]:
     """Coefficients (m, d) and intercepts (m,) of a support vector machine for each column of bits (n, m)."""
     from sklearn.svm import LinearSVC
 
@@ -153,7 +153,7 @@ def _machines(X: Any, targets: Bits, C: float) -> tuple[Floats, Floats]:
     mean = X.mean(axis=0, dtype=np.float64) if np.count_nonzero(X) > X.size / 2 else np.zeros(X.shape[1])
     size = float(np.sqrt(np.mean(np.sum((X - mean) ** 2, axis=1)))) or 1.0
     A = (X - mean) / size
-    coef: list[NDArray[np.float64]] = []
+    coef: list[Floats] = []
     intercept: list[float] = []
     for bits in targets.T:
         if bits.all() or not bits.any():

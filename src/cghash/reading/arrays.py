@@ -8,14 +8,12 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array
 from ..exceptions import CGHashError, FormatError, InvalidInputError, MissingDependencyError
 from .parquet_footer import Group, read_groups
 from .sizes import check_inflated, check_npy_header, size_of
 from .sources import Source
-
-Array = NDArray[Any]
 
 _ROWS = 1 << 16  # of a table that are decoded at a time
 _WRITTEN_AGAIN = "write it without dictionaries and compression"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array
 from ..exceptions import InvalidInputError
 from .arrays import (
     check_parquet,
@@ -22,8 +21,6 @@ from .arrays import (
 from .items import checked_items
 from .sizes import check_inflated, size_of
 from .sources import Source, source_of
-
-Array = NDArray[Any]
 
 _ROWS = 1 << 16
 

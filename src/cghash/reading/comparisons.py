@@ -8,15 +8,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array, Floats, Ints
 from ..exceptions import InvalidInputError
 from .arrays import read_array, read_arrays, read_columns
 from .sources import Source, source_of
 from .text import read_objects, read_rows, shortened
 
-Rows = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Located = tuple[str, list[Any]]  # a place for messages, and the cells there
 
 _TRIPLET = (("anchor",), ("near", "positive"), ("far", "negative"))
@@ -24,9 +22,7 @@ _DUPLET = (("first",), ("second",))
 _WEIGHT = "weight"
 
 
-def read_triplets(
-    path: str | os.PathLike[str], n_items: int, ids: NDArray[Any] | None = None
-) -> tuple[Rows, Floats | None]:
+def read_triplets(path: str | os.PathLike[str], n_items: int, ids: Array | None = None) -> tuple[Ints, Floats | None]:
     """Read triplets (t, 3) as row numbers, and their weights (t,) where the file has some.
 
     Parameters
@@ -39,7 +35,7 @@ def read_triplets(
     return _read(path, _TRIPLET, Finder(n_items, ids), weighted=True)
 
 
-def read_duplets(path: str | os.PathLike[str], n_items: int, ids: NDArray[Any] | None = None) -> Rows:
+def read_duplets(path: str | os.PathLike[str], n_items: int, ids: Array | None = None) -> Ints:
     """Read duplets (k, 2) as row numbers; columns first and second, or any two."""
     return _read(path, _DUPLET, Finder(n_items, ids), weighted=False)[0]
 
@@ -51,7 +47,7 @@ class Finder:
     1
     """
 
-    def __init__(self, n_items: int, ids: NDArray[Any] | None) -> None:
+    def __init__(self, n_items: int, ids: Array | None) -> None:
         self.n_items = n_items
         self.rows = None if ids is None else _numbered(ids)
 
@@ -76,7 +72,7 @@ class Finder:
 
 def _read(
     path: str | os.PathLike[str], words: tuple[tuple[str, ...], ...], finder: Finder, weighted: bool
-) -> tuple[Rows, Floats | None]:
+) -> tuple[Ints, Floats | None]:
     source = source_of(path)
     rows, weights = array("q"), array("d")
     width = len(words)
@@ -136,7 +132,7 @@ def _from_array(source: Source, rows: Iterable[Any]) -> Iterator[Located]:
         yield f"{source.name}, row {number}", list(cells)
 
 
-def _matrix(source: Source, words: tuple[tuple[str, ...], ...]) -> NDArray[Any]:
+def _matrix(source: Source, words: tuple[tuple[str, ...], ...]) -> Array:
     if source.kind == "npz":
         arrays = read_arrays(source)
         if len(arrays) != 1:
@@ -182,7 +178,7 @@ def _weight(cell: Any, place: str) -> float:
     return weight
 
 
-def _numbered(ids: NDArray[Any]) -> dict[str, int]:
+def _numbered(ids: Array) -> dict[str, int]:
     rows: dict[str, int] = {}
     for row, value in enumerate(ids.tolist()):
         key = _key(value)

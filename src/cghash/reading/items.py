@@ -10,16 +10,14 @@ from itertools import chain, islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array
 from .._validation import did_you_mean, is_number
 from ..exceptions import InvalidInputError
 from .arrays import read_array, read_arrays, read_columns
 from .labels import check_lengths, plain_labels, written_labels
 from .sources import Source, source_of
 from .text import Row, TextTable, is_missing, read_rows, shortened, why_no_number
-
-Array = NDArray[Any]
 
 
 @dataclass

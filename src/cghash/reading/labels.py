@@ -6,14 +6,12 @@ import os
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array
 from ..exceptions import InvalidInputError
 from .arrays import read_array, read_arrays, read_columns
 from .sources import Source, source_of
 from .text import read_rows
-
-Array = NDArray[Any]
 
 _MOST_BYTES = 1 << 31  # of words in an array
 

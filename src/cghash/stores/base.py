@@ -8,13 +8,13 @@ from importlib import import_module
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._arrays import Bools, Codes, Floats, Ints
 from .._validation import check_answers, check_whole
 from ..exceptions import FormatError, InvalidInputError, MissingDependencyError
 from ..index.checks import check_codes, check_different, check_ids
 from .origin import Origin, origin_of
-from .ranking import Codes, Ints
 
 Path = str | os.PathLike[str]
 
@@ -26,9 +26,9 @@ class Found(NamedTuple):
     [[3, 1]]
     """
 
-    distances: NDArray[np.float64]  # (q, k), ascending, in the unit of the weights; inf where there are fewer
-    ids: NDArray[np.int64]  # (q, k), ascending among equal distances; -1 where there are fewer
-    exact: NDArray[np.bool_]  # (q,) whether these are proven to be the k nearest of all
+    distances: Floats  # (q, k), ascending, in the unit of the weights; inf where there are fewer
+    ids: Ints  # (q, k), ascending among equal distances; -1 where there are fewer
+    exact: Bools  # (q,) whether these are proven to be the k nearest of all
 
 
 class Store(ABC):

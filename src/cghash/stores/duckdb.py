@@ -19,11 +19,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._arrays import Codes, Ints
 from .._unfinished import is_of_the_disk
 from ..exceptions import FormatError, InUseError, InvalidInputError
 from .base import Found, Path, Store, check_file, checked, require
 from .origin import Origin, read_header
-from .ranking import Codes, Ints, Ranked, joined
+from .ranking import Ranked, joined
 
 ABOUT = "cghash_codes"
 _WORD = 8  # bytes

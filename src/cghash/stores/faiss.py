@@ -19,8 +19,9 @@ import struct
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._arrays import Array, Codes, Ints
 from .._validation import check_choice, check_whole
 from ..codes import expansion_of, repeat_bits
 from ..exceptions import FormatError, InvalidInputError
@@ -40,7 +41,7 @@ from .faiss_indexes import (
     roots,
 )
 from .origin import Origin, read_header
-from .ranking import NONE, Codes, Ints, Ranked, joined, least_distances, rank
+from .ranking import NONE, Ranked, joined, least_distances, rank
 
 S = TypeVar("S", bound="FaissStore")
 
@@ -167,7 +168,7 @@ class FaissStore(Store):
             ranked.append(rank(self.origin, query, self.codes[rows], self.ids[rows], k, beyond))
         return ranked
 
-    def _as_queries(self, queries: Codes) -> NDArray[Any]:
+    def _as_queries(self, queries: Codes) -> Array:
         if self.kind == "exact":
             bits = np.unpackbits(queries, axis=1, bitorder="little")
             return np.ascontiguousarray(bits * roots(self.origin), dtype=np.float32)

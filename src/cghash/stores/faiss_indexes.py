@@ -5,27 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Codes, Ints, Singles
 from ..codes import repeat_bits
 from ..exceptions import FormatError
 from .base import require
 from .origin import Origin
-from .ranking import Codes, Ints
 
 FINE = 52  # whole weights are in units of 2^-52 of a power of two above their sum
 MOST_EXPANDED = 1 << 20  # bits
 _LINKS = 32  # of an item in HNSW
 
 
-def roots(origin: Origin) -> NDArray[np.float32]:
+def roots(origin: Origin) -> Singles:
     """(8·n_bytes,) √w_j of the weights as shares of a power of two above their sum, 0 past the last bit."""
     scaled = np.zeros(8 * origin.n_bytes)
     scaled[: origin.n_bits] = np.ldexp(origin.whole[0].astype(np.float64), -FINE)
     return np.sqrt(scaled).astype(np.float32)
 
 
-def centroids(origin: Origin) -> NDArray[np.float32]:
+def centroids(origin: Origin) -> Singles:
     """(n_bytes, 256, 8) what each byte stands for: √w_j·bit_j."""
     bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")  # (256, 8)
     return roots(origin).reshape(-1, 1, 8) * bits.astype(np.float32)

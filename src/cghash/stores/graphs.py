@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from .._arrays import Array
 
 
 class Graph:
@@ -23,7 +24,7 @@ class Graph:
         """A node with one output."""
         return self._node(operation, inputs, 1, attributes)[0]
 
-    def constant(self, array: NDArray[Any]) -> str:
+    def constant(self, array: Array) -> str:
         """The name of an array that belongs to the graph."""
         name = self._name("constant")
         self._constants.append(self._onnx.numpy_helper.from_array(np.asarray(array, order="C"), name))

@@ -19,8 +19,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array
 from .._validation import check_choice
 from ..exceptions import FormatError, InvalidInputError
 from ..learning.families.linear import LinearFunctions
@@ -109,7 +109,7 @@ def _about(model: Any, origin: Origin, dtype: str) -> str:
     return origin.header(family=model.functions_.family, dtype=dtype, feature_names=names)
 
 
-def _projected(graph: Graph, x: str, coef: NDArray[Any], intercept: NDArray[Any]) -> tuple[str, str]:
+def _projected(graph: Graph, x: str, coef: Array, intercept: Array) -> tuple[str, str]:
     """x·coefᵀ + intercept (n, ℓ), of the same sign as our kernel's; and a bound on the rounding of any order."""
     fast = graph.add(graph("MatMul", x, graph.constant(coef.T)), graph.constant(intercept))
     d = coef.shape[1]

@@ -13,8 +13,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._arrays import Ints
 from ..codes import check_weights, whole_weights
 from ..estimator import MOST_BITS, CodeEstimator, functions_of
 from ..exceptions import FormatError, InvalidInputError
@@ -67,12 +68,12 @@ class Origin:
         return hashlib.sha256(f"{self.n_bits} {self.functions} ".encode() + weights.tobytes()).hexdigest()
 
     @cached_property
-    def whole(self) -> tuple[NDArray[np.int64], float]:
+    def whole(self) -> tuple[Ints, float]:
         """The weights as whole multiples of a unit, and the unit (`cghash.codes.whole_weights`)."""
         return whole_weights(self.weights, self.n_bits)
 
     @cached_property
-    def byte_tables(self) -> NDArray[np.int64]:
+    def byte_tables(self) -> Ints:
         """(n_bytes, 256) whole weights of the bits set in each byte of a difference."""
         padded = np.zeros(8 * self.n_bytes, dtype=np.int64)
         padded[: self.n_bits] = self.whole[0]

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._arrays import Codes, Ints
 from ..exceptions import FormatError
 from ..index import WeightedHammingIndex
 from ..reading.arrays import check_parquet, parquet_errors, parquet_file, whole_table
@@ -19,7 +20,6 @@ from ..reading.sizes import size_of
 from ..storage import digest, written_atomically
 from .base import Found, Path, Store, check_file, checked, require
 from .origin import Origin, read_header
-from .ranking import Codes, Ints
 
 KEY = b"cghash"
 COLUMNS = ["id", "code"]

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
+from .._arrays import Codes
 from .._validation import check_whole
 from ..exceptions import CGHashWarning, FormatError, InvalidInputError
 from ..index.checks import check_codes, check_ids
@@ -38,7 +39,7 @@ from .postgres_tables import (
     replace_table,
     schema_of,
 )
-from .ranking import Codes, Ranked, joined
+from .ranking import Ranked, joined
 
 sql = require("psycopg.sql", "postgres")
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array, Codes, Ints
 from ..codes import unpack
 from ..exceptions import InvalidInputError
 from .base import require
 from .postgres_layout import OWN, check_name
-from .ranking import Codes, Ints
 
 sql = require("psycopg.sql", "postgres")
 
@@ -114,14 +113,14 @@ def _column(name: Any, values: Any, n: int) -> Column:
     return Column(name, kind, given)
 
 
-def _as_array(values: Any) -> NDArray[Any]:
+def _as_array(values: Any) -> Array:
     """1-D; lists as objects, since NumPy would make text of [1, "a"] and pad bytes."""
     if not isinstance(values, list | tuple):
         return np.asarray(values)
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def _kind_of(name: str, array: NDArray[Any]) -> str:
+def _kind_of(name: str, array: Array) -> str:
     found = {type(value.item() if isinstance(value, np.generic) else value) for value in array.tolist()} - {type(None)}
     if found == {int, float}:
         found = {float}

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import Ints
 from .._validation import check_whole
 from ..codes import expansion_of
 from ..exceptions import FormatError, InvalidInputError
 from ..index.checks import MOST_BITS
 from .base import require
 from .origin import Origin, read_header
-from .ranking import Ints, least_distances
+from .ranking import least_distances
 
 sql = require("psycopg.sql", "postgres")
 

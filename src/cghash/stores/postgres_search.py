@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import Codes
 from .base import require
 from .postgres_copy import as_text, from_text
 from .postgres_layout import Layout, beside_values
 from .postgres_tables import Graph
-from .ranking import NONE, Codes, Ranked, rank
+from .ranking import NONE, Ranked, rank
 
 sql = require("psycopg.sql", "postgres")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import secrets
 from typing import Any, NamedTuple
 
+from .._arrays import Codes, Ints
 from ..exceptions import FormatError, InvalidInputError, MissingDependencyError
 from .base import require
 from .postgres_copy import Column, copy_rows
 from .postgres_layout import Layout, layout_from
-from .ranking import Codes, Ints
 
 psycopg = require("psycopg", "postgres")
 sql = require("psycopg.sql", "postgres")

@@ -12,11 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import Floats, Ints
 from ..workspace.versions import CodeSearch
 
 __all__ = ["Batcher", "TooManyError"]
 
-Found = tuple[NDArray[np.float64], NDArray[np.int64]]
+Found = tuple[Floats, Ints]
 Asked = list[tuple[NDArray[np.uint8], "asyncio.Future[Found]"]]
 
 _MOST_WAITING = 400  # the server takes 512 connections of those who are known

@@ -10,9 +10,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 from starlette.concurrency import run_in_threadpool
 
+from .._arrays import Ints
 from ..exceptions import CGHashError, InvalidInputError
 from ..lab.retrieval import Retrieval
 from ..workspace.answers import AnswerBook
@@ -27,7 +27,6 @@ from .line import Line
 
 __all__ = ["NoPictureError", "NotThereError", "Service"]
 
-Ints = NDArray[np.int64]
 Ranking = CodeSearch | VectorSearch
 
 _log = logging.getLogger("cghash.web")

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .quality import agreement
 from .questions import Past
@@ -19,7 +18,6 @@ from .versions import CodeSearch, VectorSearch
 
 __all__ = ["AnswerBook", "Contradiction", "contradictions", "from_list"]
 
-Ints = NDArray[np.int64]
 
 _MANY = 2000  # answers from which on contradictions are not looked for after each
 _NOW_AND_THEN = 10.0  # seconds

@@ -6,11 +6,10 @@ import csv
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array
 from .embedding import Digits
 from .folder import Workspace
 from .importing import Asked, plan_import
@@ -45,7 +44,7 @@ def demo_workspace(folder: str | os.PathLike[str], progress: Progress | None = N
         return build_workspace(target, plan, Ways(X, embedder=Digits()), "digit", TITLE, progress)
 
 
-def _write_pictures(folder: Path, X: NDArray[Any], y: NDArray[Any]) -> Path:
+def _write_pictures(folder: Path, X: Array, y: Array) -> Path:
     """A picture a digit, dark ink on white paper, and a table that names them."""
     from PIL import Image
 

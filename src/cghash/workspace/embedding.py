@@ -8,16 +8,14 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Bytes, Singles
 from ..exceptions import FormatError, InvalidInputError, MissingDependencyError
 from ..reading.text import shortened
-from .pictures import Grey, Picture, digit_of, grey_of
+from .pictures import Picture, digit_of, grey_of
 
 __all__ = ["Digits", "Embedder", "Gist", "Given", "Sentences", "UnnamedSentences", "open_embedder"]
 
-Vectors = NDArray[np.float32]  # (n, d)
-Vector = NDArray[np.float32]  # (d,)
 
 SENTENCE_MODEL = "all-MiniLM-L6-v2"
 _MOST_SIDE = 1024  # pixels
@@ -42,11 +40,11 @@ were made is not known; got a text
         """What workspace.json says of the vectors."""
         return {"source": self.source}
 
-    def text(self, text: str) -> Vector:
+    def text(self, text: str) -> Singles:
         """The vector of a text."""
         raise InvalidInputError(f"query must be {self._wanted()}: the vectors here are {self.words}; got a text")
 
-    def image(self, data: bytes) -> Vector:
+    def image(self, data: bytes) -> Singles:
         """The vector of a picture, from the bytes of its file."""
         raise InvalidInputError(f"query must be {self._wanted()}: the vectors here are {self.words}; got a picture")
 
@@ -65,11 +63,11 @@ class Given(Embedder):
 class _Pictures(Embedder):
     takes_image = True
 
-    def image(self, data: bytes) -> Vector:
-        vector: Vector = self.images([data])[0]
+    def image(self, data: bytes) -> Singles:
+        vector: Singles = self.images([data])[0]
         return vector
 
-    def images(self, pictures: Sequence[Picture], n_jobs: int | None = None) -> Vectors:
+    def images(self, pictures: Sequence[Picture], n_jobs: int | None = None) -> Singles:
         """The vectors of pictures (n, d)."""
         raise NotImplementedError
 
@@ -86,12 +84,12 @@ class Gist(_Pictures):
     def about(self) -> dict[str, Any]:
         return {"source": self.source, "size": self.size}
 
-    def images(self, pictures: Sequence[Picture], n_jobs: int | None = None) -> Vectors:
+    def images(self, pictures: Sequence[Picture], n_jobs: int | None = None) -> Singles:
         from ..lab.features.gist import gist
         from ..lab.features.images import square
         from ..lab.features.parallel import each
 
-        def small(picture: Picture) -> Grey:
+        def small(picture: Picture) -> Bytes:
             return square(grey_of(picture), self.size)
 
         return gist(list(each(small, pictures, n_jobs)), size=self.size, n_jobs=n_jobs)
@@ -103,10 +101,10 @@ class Digits(_Pictures):
     source = "digits"
     words = "the 8 × 8 grey levels of one digit"
 
-    def images(self, pictures: Sequence[Picture], n_jobs: int | None = None) -> Vectors:
+    def images(self, pictures: Sequence[Picture], n_jobs: int | None = None) -> Singles:
         from ..lab.features.parallel import each
 
-        def digit(picture: Picture) -> Vector:
+        def digit(picture: Picture) -> Singles:
             return digit_of(grey_of(picture))
 
         return np.stack(list(each(digit, pictures, n_jobs)))
@@ -133,16 +131,16 @@ class Sentences(Embedder):
     def about(self) -> dict[str, Any]:
         return {"source": self.source, "model": self.model}
 
-    def text(self, text: str) -> Vector:
-        vector: Vector = self.texts([text])[0]
+    def text(self, text: str) -> Singles:
+        vector: Singles = self.texts([text])[0]
         return vector
 
-    def texts(self, texts: Sequence[str]) -> Vectors:
+    def texts(self, texts: Sequence[str]) -> Singles:
         """The vectors of texts (n, d), each of length 1."""
         found = self.transformer.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
         return np.asarray(found, dtype=np.float32)
 
-    def check(self, texts: Sequence[str], vectors: Vectors) -> None:
+    def check(self, texts: Sequence[str], vectors: Singles) -> None:
         """Refuse a model that gives other vectors for texts whose vectors (n, d) are known."""
         found = self.texts(texts)
         if found.shape != vectors.shape or (np.linalg.norm(found - vectors, axis=1) > _SAME).any():

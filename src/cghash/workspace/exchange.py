@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Ints
 from ..exceptions import CGHashError, InvalidInputError
 from ..models import load
 from ..reading import read_triplets
@@ -162,7 +162,7 @@ def _added(records: Records, answers: list[Answer]) -> int:
     return records.count_answers()[0] - before
 
 
-def _answers(path: Path, rows: NDArray[np.int64], prefix: str) -> Iterator[Answer]:
+def _answers(path: Path, rows: Ints, prefix: str) -> Iterator[Answer]:
     """Triplets as answers; those without a key have one of the file's content and the row."""
     told = _told(path, len(rows))
     for row, (anchor, near, far) in enumerate(rows.tolist()):

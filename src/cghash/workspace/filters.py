@@ -7,16 +7,15 @@ import math
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array, Bools, Floats, Int32s
 from ..exceptions import InvalidInputError
 from ..reading.text import shortened
 
 Value = str | int | float | None
-Mask = NDArray[np.bool_]
 
 SIGNS = (">=", "<=", "=", "~")  # a longer one before its parts
 NUMBER, TEXT = "number", "text"
@@ -96,7 +95,7 @@ def _number(text: str, value: str, sign: str) -> float | None:
 class Column(Protocol):
     """All values of one attribute, ready to be compared, and kept as two values of a database."""
 
-    def matches(self, condition: Filter) -> Mask: ...
+    def matches(self, condition: Filter) -> Bools: ...
 
     def stored(self) -> tuple[bytes, str]: ...
 
@@ -110,7 +109,7 @@ class NumberColumn:
     [False, False, True]
     """
 
-    def __init__(self, values: NDArray[np.float64]) -> None:
+    def __init__(self, values: Floats) -> None:
         self.values = values  # (n,)
 
     @classmethod
@@ -131,7 +130,7 @@ class NumberColumn:
         found = np.unique(self.values[~np.isnan(self.values)]).tolist()
         return [int(number) if number.is_integer() and abs(number) < _EXACT else number for number in found]
 
-    def matches(self, condition: Filter) -> Mask:
+    def matches(self, condition: Filter) -> Bools:
         if condition.value is None:
             return np.isnan(self.values)
         compare = {"=": np.equal, ">=": np.greater_equal, "<=": np.less_equal}[condition.sign]
@@ -145,7 +144,7 @@ class TextColumn:
     [True, False, True]
     """
 
-    def __init__(self, codes: NDArray[np.int32], words: list[Value]) -> None:
+    def __init__(self, codes: Int32s, words: list[Value]) -> None:
         self.codes = codes  # (n,) places in words
         self.words = words
         self.places = {word: place for place, word in enumerate(words)}
@@ -173,7 +172,7 @@ class TextColumn:
         """The different texts, by alphabet."""
         return sorted(str(word) for word in self.words if word is not None)
 
-    def matches(self, condition: Filter) -> Mask:
+    def matches(self, condition: Filter) -> Bools:
         if condition.sign == "=":
             return np.asarray(self.codes == self.places.get(condition.value, -1))
         part = str(condition.value).casefold()
@@ -181,7 +180,7 @@ class TextColumn:
         return np.array(good, dtype=np.bool_)[self.codes]
 
 
-def _whole(content: bytes, kind: str, n: int) -> NDArray[Any]:
+def _whole(content: bytes, kind: str, n: int) -> Array:
     """The n numbers of a column."""
     found = np.frombuffer(content, dtype=kind)
     if len(found) != n:

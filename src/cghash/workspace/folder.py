@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import Singles
 from ..exceptions import FormatError, InvalidInputError
 from ..reading.arrays import read_array
 from ..reading.sources import source_of
@@ -211,7 +212,7 @@ def _check_about(path: Path, about: dict[str, Any]) -> None:
         raise FormatError(f"{path} must describe a workspace; {wrong[0]!r} is missing or damaged")
 
 
-def _vectors(path: Path, shape: tuple[int, int]) -> NDArray[np.float32]:
+def _vectors(path: Path, shape: tuple[int, int]) -> Singles:
     try:
         vectors = read_array(source_of(path))
     except OSError as error:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Ints
 from ..exceptions import FormatError, InvalidInputError
 from .database import guard, readable
 from .filters import NUMBER, TEXT, Column, NumberColumn, TextColumn, Value, parse_filter
@@ -25,7 +25,6 @@ from .plain_json import read_json
 
 __all__ = ["Attribute", "Item", "ItemTable"]
 
-Rows = NDArray[np.int64]
 
 _log = logging.getLogger("cghash.workspace")
 
@@ -84,7 +83,7 @@ class ItemTable:
         self._lock = threading.Lock()
         self._damaged: set[str] = set()
         self._columns: dict[int, Column] = {}
-        self._answers: OrderedDict[tuple[str, ...], Rows] = OrderedDict()
+        self._answers: OrderedDict[tuple[str, ...], Ints] = OrderedDict()
         if not self.path.is_file():
             raise FormatError(f"{path} must be the items of a workspace, but there is no such file")
         try:
@@ -131,7 +130,7 @@ class ItemTable:
         found = self._all("SELECT row FROM items WHERE id = ?", id)
         return int(found[0][0]) if found else None
 
-    def rows(self, filters: Iterable[str] = ()) -> Rows:
+    def rows(self, filters: Iterable[str] = ()) -> Ints:
         """The rows of items that pass all filters, ascending; of all without one. Not to be written to.
 
         Parameters
@@ -211,7 +210,7 @@ class ItemTable:
             _log.error("%s: %s", self.path, words)
         self._damaged.add(words)
 
-    def _matching(self, filters: Sequence[str]) -> Rows:
+    def _matching(self, filters: Sequence[str]) -> Ints:
         conditions = [parse_filter(text, self.attributes) for text in filters]
         if not conditions:
             found = np.arange(self._n, dtype=np.int64)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Ints
 from ..exceptions import CGHashWarning, InvalidInputError
 from ..hasher import CGHash
 from ..learning.result import ColumnRecord
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PARAMETERS", "check_parameters", "first_model", "learn"]
 
-Ints = NDArray[np.int64]
 Told = Callable[[dict[str, Any]], None]
 
 PARAMETERS: dict[str, Any] = {"bits": 64, "C": None, "hash_function": "linear", "name": None}

@@ -18,14 +18,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Ints, Singles
 from ..learning.supervision import from_neighbors
 from ..learning.triplets import TripletSet, join
 
 __all__ = ["Lesson", "lesson_of"]
 
-Ints = NDArray[np.int64]
 
 MOST_ITEMS = 20000  # that a fit looks at; answers name far fewer
 AROUND = 8  # neighbours that an answer also speaks for
@@ -59,7 +58,7 @@ def lesson_of(vectors: Any, answers: Ints, *, most: int = MOST_ITEMS, seed: int 
     return Lesson(rows, _weighed(said, spread(X, np.searchsorted(rows, answers)), share))
 
 
-def spread(X: NDArray[np.float32], answers: Ints, around: int = AROUND) -> TripletSet:
+def spread(X: Singles, answers: Ints, around: int = AROUND) -> TripletSet:
     """Answers (t, 3) with what they say of the neighbourhoods of their items (n, d).
 
     >>> X = np.arange(12, dtype=np.float32)[:, None]
@@ -84,7 +83,7 @@ def _looked_at(n: int, answers: Ints, most: int, seed: int) -> Ints:
     return np.union1d(answers.ravel(), drawn).astype(np.int64)
 
 
-def _circles(X: NDArray[np.float32], named: Ints, k: int) -> Ints:
+def _circles(X: Singles, named: Ints, k: int) -> Ints:
     """The items named, each followed by its k nearest others: (len(named), k + 1)."""
     from sklearn.neighbors import NearestNeighbors
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import storage
+from .._arrays import Array
 from .._validation import check_choice
 from ..exceptions import FormatError, InvalidInputError
 from .folder import FORMAT, ITEMS, PICTURES, VERSION, WORKSPACE, Workspace
@@ -39,9 +39,9 @@ _NAMED = 20  # skipped pictures that workspace.json names
 
 def create_workspace(
     folder: str | os.PathLike[str],
-    source: str | os.PathLike[str] | NDArray[Any],
+    source: str | os.PathLike[str] | Array,
     *,
-    vectors: str | os.PathLike[str] | NDArray[Any] | None = None,
+    vectors: str | os.PathLike[str] | Array | None = None,
     embed: str | None = None,
     sentence_model: str | os.PathLike[str] | None = None,
     labels: str | os.PathLike[str] | None = None,

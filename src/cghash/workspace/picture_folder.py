@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from .._arrays import Array
 from ..exceptions import InvalidInputError
 from .pictures import ENDINGS
-from .tables import Block, Located
+from .tables import Located
 
 __all__ = ["PictureFolder"]
 
@@ -45,7 +46,7 @@ class PictureFolder:
             top, slash, _ = path.partition("/")
             yield path, [path, path, top if slash else None][: len(self.columns)]
 
-    def vectors(self, column: str) -> Iterator[Block]:
+    def vectors(self, column: str) -> Iterator[Array]:
         raise InvalidInputError(f"{self.name} is a folder of pictures, which has no column of vectors {column!r}")
 
     def picture(self, cell: str, place: str) -> Path:

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Bytes, Singles
 from ..exceptions import FormatError, MissingDependencyError
 from ..lab.features.images import FORMATS, decode
 
 __all__ = ["SUFFIXES", "check_picture", "digit_of", "grey_of", "read_picture"]
 
-Grey = NDArray[np.uint8]  # (h, w)
 Result = TypeVar("Result")
 Picture = bytes | str | os.PathLike[str]  # what a file holds, or where it is
 
@@ -73,7 +72,7 @@ def check_picture(path: str | os.PathLike[str]) -> str:
     return "JPEG" if kind == "MPO" else kind  # a JPEG file with further pictures behind the first, as phones write
 
 
-def grey_of(picture: Picture) -> Grey:
+def grey_of(picture: Picture) -> Bytes:
     """A picture as grey levels (h, w) of 0 to 255; what is transparent is white.
 
     >>> grey_of(b"P5 2 1 255 " + bytes([0, 200])).tolist()
@@ -82,7 +81,7 @@ def grey_of(picture: Picture) -> Grey:
     return read_picture(picture, _grey)
 
 
-def _grey(image: Any) -> Grey:
+def _grey(image: Any) -> Bytes:
     width, height = image.size
     grey = np.empty((height, width), dtype=np.uint8)
     rows = max(1, _BAND // width)
@@ -100,7 +99,7 @@ def _on_white(image: Any) -> Any:
     return pillow.alpha_composite(pillow.new("RGBA", image.size, "white"), image)
 
 
-def digit_of(grey: Grey) -> NDArray[np.float32]:
+def digit_of(grey: Bytes) -> Singles:
     """A picture of one digit as scikit-learn's digits are: (64,) of 0 (paper) to 16 (ink), row by row.
 
     What fills the border is the paper. The ink's surrounding square, in its middle, becomes 8 × 8 means.
@@ -122,7 +121,7 @@ def digit_of(grey: Grey) -> NDArray[np.float32]:
     return np.round(small.ravel() * np.float32(INK / (255 if darkest > BLACK else darkest)))
 
 
-def _at_most(pillow: Any, grey: Grey, side: int) -> Grey:
+def _at_most(pillow: Any, grey: Bytes, side: int) -> Bytes:
     """The picture, each side of it shrunk to so many pixels where it has more."""
     height, width = grey.shape
     if max(height, width) <= side:
@@ -132,7 +131,7 @@ def _at_most(pillow: Any, grey: Grey, side: int) -> Grey:
     return np.asarray(pillow.fromarray(grey).resize(small, pillow.Resampling.BOX))
 
 
-def _framed(ink: NDArray[np.float32], faint: float) -> NDArray[np.float32]:
+def _framed(ink: Singles, faint: float) -> Singles:
     """The square around what is not faint; the whole picture where that is nearly all of it."""
     rows, columns = (np.flatnonzero((ink > faint).any(axis=axis)) for axis in (1, 0))
     side = int(max(np.ptp(rows), np.ptp(columns))) + 1

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import Floats, Ints
 from ..codes import unpack
 from ..lab.retrieval import Retrieval, retrieve_by_codes, retrieve_by_vectors
 from .versions import CodeSearch, VectorSearch
 
 __all__ = ["agreement", "compared_rows", "overlaps", "retrieval", "sampled_rows", "split_of"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _QUERIES, _DATABASE = 500, 20000  # items that precision and recall are measured with
 _DEPTH = 10  # nearest items that two rankings are compared by

@@ -17,15 +17,13 @@ from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Floats, Ints, Singles
 from ..codes import unpack
 from .versions import CodeSearch, VectorSearch
 
 __all__ = ["Past", "Question", "Questioner"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Asked = tuple[int, int, int]  # anchor and candidates, the smaller row first
 
 TEST_SHARE = 1 / 6
@@ -67,7 +65,7 @@ class Past:
 class Questioner:
     """Chooses questions about items with vectors (n, d)."""
 
-    def __init__(self, vectors: NDArray[np.float32], seed: int | None = None) -> None:
+    def __init__(self, vectors: Singles, seed: int | None = None) -> None:
         self.vectors = vectors
         self.rng = np.random.default_rng(seed)
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array
 from ..exceptions import InvalidInputError
 from ..reading.arrays import check_parquet, parquet_errors, parquet_file, pyarrow_for, read_array, read_arrays, words_of
 from ..reading.sources import Source, source_of
@@ -23,7 +23,6 @@ from ..reading.text import read_objects, read_rows
 __all__ = ["ArrayTable", "CsvTable", "JsonLinesTable", "ParquetTable", "Table", "open_table"]
 
 Located = tuple[str, list[Any]]  # a place for messages, and the cells there
-Block = NDArray[Any]  # (m, d)
 
 _BLOCK = 4096  # rows of vectors at a time
 
@@ -39,7 +38,7 @@ class Table(Protocol):
         """The cells of `columns`, row after row."""
         ...
 
-    def vectors(self, column: str) -> Iterator[Block]:
+    def vectors(self, column: str) -> Iterator[Array]:
         """The vectors of a column, some rows at a time."""
         ...
 
@@ -48,7 +47,7 @@ class Table(Protocol):
         ...
 
 
-def open_table(source: str | os.PathLike[str] | NDArray[Any], names: tuple[str, ...] = ()) -> Table:
+def open_table(source: str | os.PathLike[str] | Array, names: tuple[str, ...] = ()) -> Table:
     """The table in a file: .csv, .tsv, .jsonl, .parquet, .npy or .npz; or an array (n, d).
 
     Parameters
@@ -88,7 +87,7 @@ class _File:
             )
         return path
 
-    def vectors(self, column: str) -> Iterator[Block]:
+    def vectors(self, column: str) -> Iterator[Array]:
         raise InvalidInputError(f"{self.name} has no column of vectors {column!r}")
 
 
@@ -133,7 +132,7 @@ class JsonLinesTable(_File):
         for line, value in self._objects():
             yield self.source.at(line), [_plain(value.get(name)) for name in self.columns]
 
-    def vectors(self, column: str) -> Iterator[Block]:
+    def vectors(self, column: str) -> Iterator[Array]:
         block: list[Any] = []
         width = None
         for line, value in self._objects():
@@ -180,7 +179,7 @@ class ParquetTable(_File):
                 yield f"{self.name}, row {row}", [_plain(cell) for cell in cells]
                 row += 1
 
-    def vectors(self, column: str) -> Iterator[Block]:
+    def vectors(self, column: str) -> Iterator[Array]:
         first, width = 0, None
         for batch in self._batches([column]):
             lists = batch.column(0)
@@ -209,7 +208,7 @@ def _cells(column: Any) -> list[Any]:
 class ArrayTable:
     """Vectors X (n, d), or the only 2-D array; arrays (n,) beside them are columns."""
 
-    def __init__(self, name: str, arrays: dict[str, NDArray[Any]]) -> None:
+    def __init__(self, name: str, arrays: dict[str, Array]) -> None:
         self.name = name
         wide = [key for key, array in arrays.items() if array.ndim == 2]
         chosen = "X" if "X" in arrays else wide[0] if len(wide) == 1 else None
@@ -230,7 +229,7 @@ class ArrayTable:
         for row, found in enumerate(cells):
             yield f"{self.name}, row {row}", found
 
-    def vectors(self, column: str) -> Iterator[Block]:
+    def vectors(self, column: str) -> Iterator[Array]:
         for first in range(0, len(self.X), _BLOCK):
             yield self.X[first : first + _BLOCK]
 

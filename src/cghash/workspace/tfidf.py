@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import storage
+from .._arrays import Array, Singles
 from .._validation import check_whole
 from ..exceptions import FormatError, InvalidInputError
 from ..reading.text import shortened
-from .embedding import Embedder, Vector, Vectors
+from .embedding import Embedder
 
 __all__ = ["Tfidf"]
 
@@ -44,7 +44,7 @@ class Tfidf(Embedder):
     words = "made of the words of texts"
     takes_text = True
 
-    def __init__(self, vocabulary: Sequence[str], idf: NDArray[Any], components: NDArray[Any]) -> None:
+    def __init__(self, vocabulary: Sequence[str], idf: Array, components: Array) -> None:
         self.vocabulary = list(vocabulary)
         self.idf = np.asarray(idf, dtype=np.float32)
         self.components = np.asarray(components, dtype=np.float32)
@@ -74,17 +74,17 @@ class Tfidf(Embedder):
         svd = TruncatedSVD(d, random_state=random_state).fit(counts)
         return cls(vocabulary, counter.idf_, svd.components_)
 
-    def text(self, text: str) -> Vector:
-        vector: Vector = self.texts([text])[0]
+    def text(self, text: str) -> Singles:
+        vector: Singles = self.texts([text])[0]
         if not vector.any():
             raise InvalidInputError(f"text must hold a word that the items' texts hold, got {shortened(text)!r}")
         return vector
 
-    def texts(self, texts: Sequence[str]) -> Vectors:
+    def texts(self, texts: Sequence[str]) -> Singles:
         """The vectors of texts (n, d), each of length 1, or 0 where no word is known."""
         vectors = np.asarray(self._counter.transform(texts) @ self.components.T, dtype=np.float32)
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
-        unit: Vectors = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 1e-6)
+        unit: Singles = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 1e-6)
         return unit
 
     def save(self, path: str | os.PathLike[str]) -> None:

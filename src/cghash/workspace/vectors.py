@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array, Ints
 from .._unfinished import naming
 from ..exceptions import InvalidInputError
 from ..reading import read_items
@@ -29,7 +29,6 @@ from .tables import open_table
 __all__ = ["Progress", "Ways", "write_vectors"]
 
 Progress = Callable[[str, int, int], None]  # what is done, how many are, of how many
-Block = NDArray[Any]  # (m, d)
 
 EMBEDS = {"gist": "images", "tfidf": "texts", "sentences": "texts"}
 _PICTURES, _ROWS = 256, 4096  # at a time
@@ -40,13 +39,13 @@ _TEXTS = 100_000  # whose words are counted, spread over the collection
 class Ways:
     """Where vectors come from: `vectors` of the user, or `embed`; `embedder` is what embeds queries of given ones."""
 
-    vectors: str | os.PathLike[str] | NDArray[Any] | None = None
+    vectors: str | os.PathLike[str] | Array | None = None
     embed: str | None = None
     sentence_model: str | os.PathLike[str] | None = None
     embedder: Embedder = field(default_factory=Given)
     notes: list[str] = field(default_factory=list)
-    X: Block | None = None  # of a file or an array, once it is read
-    ids: Block | None = None  # that lie beside it
+    X: Array | None = None  # of a file or an array, once it is read
+    ids: Array | None = None  # that lie beside it
 
     def check(self, plan: Plan) -> None:
         """Refuse before the work what would fail after it."""
@@ -139,14 +138,14 @@ def _embedder(way: str, items: ItemTable) -> Any:
     return Tfidf.fit(list(islice(chain.from_iterable(items.texts()), 0, None, step)))
 
 
-def _pictures(folder: Path, items: ItemTable, embedder: Gist) -> Iterator[Block]:
+def _pictures(folder: Path, items: ItemTable, embedder: Gist) -> Iterator[Array]:
     names = items.files()
     for first in range(0, len(names), _PICTURES):
         paths = [folder / PICTURES / name for name in names[first : first + _PICTURES] if name is not None]
         yield embedder.images(paths, n_jobs=-1)
 
 
-def _given(ways: Ways, items: ItemTable, kept: array[int]) -> Iterator[Block]:
+def _given(ways: Ways, items: ItemTable, kept: array[int]) -> Iterator[Array]:
     """The vectors of an array or a file, in the order of the items."""
     assert ways.X is not None
     order = np.frombuffer(kept, dtype=np.int64) if ways.ids is None else _by_id(ways.ids, items)
@@ -154,7 +153,7 @@ def _given(ways: Ways, items: ItemTable, kept: array[int]) -> Iterator[Block]:
         yield ways.X[order[first : first + _ROWS]]
 
 
-def _read(path: str | os.PathLike[str]) -> tuple[Block, Block | None]:
+def _read(path: str | os.PathLike[str]) -> tuple[Array, Array | None]:
     """The vectors of a file, and the items' ids where it holds some."""
     source = source_of(path)
     names: list[str] = []
@@ -168,7 +167,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[Block, Block | None]:
     return found.X, found.ids
 
 
-def _by_id(ids: Block, items: ItemTable) -> NDArray[np.int64]:
+def _by_id(ids: Array, items: ItemTable) -> Ints:
     """The row of each item's vector."""
     rows = {key_of(value): row for row, value in enumerate(ids.tolist())}
     keys = items.ids()
@@ -178,7 +177,7 @@ def _by_id(ids: Block, items: ItemTable) -> NDArray[np.int64]:
     return np.array([rows[key_of(key)] for key in keys], dtype=np.int64)
 
 
-def _numbers(plan: Plan, notes: list[str]) -> Iterator[Block]:
+def _numbers(plan: Plan, notes: list[str]) -> Iterator[Array]:
     if not plan.numbers:
         raise InvalidInputError(
             f"{plan.table.name} holds neither texts nor pictures nor columns of numbers: texts are in a column "
@@ -190,7 +189,7 @@ def _numbers(plan: Plan, notes: list[str]) -> Iterator[Block]:
         yield np.array(block)
 
 
-def _selected(blocks: Iterable[Block], kept: array[int]) -> Iterator[Block]:
+def _selected(blocks: Iterable[Array], kept: array[int]) -> Iterator[Array]:
     """The rows of the source that became items."""
     wanted = np.frombuffer(kept, dtype=np.int64)
     first = 0
@@ -200,7 +199,7 @@ def _selected(blocks: Iterable[Block], kept: array[int]) -> Iterator[Block]:
         first += len(block)
 
 
-def _write(folder: Path, blocks: Iterable[Block], n: int, tell: Progress) -> int:
+def _write(folder: Path, blocks: Iterable[Array], n: int, tell: Progress) -> int:
     """Write vectors as they come; d."""
     waiting = iter(blocks)
     start = next(waiting)
@@ -218,7 +217,7 @@ def _write(folder: Path, blocks: Iterable[Block], n: int, tell: Progress) -> int
     return d
 
 
-def _checked(block: Block, first: int) -> Block:
+def _checked(block: Array, first: int) -> Array:
     """Numbers that float32 holds."""
     with np.errstate(over="ignore"):
         single = block.astype(np.float32)

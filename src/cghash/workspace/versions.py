@@ -18,8 +18,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Codes, Floats, Ints
 from .._validation import check_whole
 from ..codes import unpack
 from ..estimator import CodeEstimator, functions_of
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["VECTORS", "CodeSearch", "VectorSearch", "Versions", "add_model", "coded_by"]
 
-Codes = NDArray[np.uint8]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 VECTORS = "vectors"  # the name of the method that has no codes
 _NUMBERS = 1 << 22  # of vectors that are encoded, or compared, in one piece: many may search at once

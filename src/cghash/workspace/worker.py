@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Ints
 from ..exceptions import CGHashError, FormatError
 from ..reading.arrays import read_array
 from ..reading.sources import source_of
@@ -100,7 +100,7 @@ def _learn(workspace: Workspace, job: Job) -> None:
     records.change_job(job.id, state="done", version=version.version, message=message)
 
 
-def _answers(records: Records, path: Path, n_items: int) -> tuple[NDArray[np.int64], int]:
+def _answers(records: Records, path: Path, n_items: int) -> tuple[Ints, int]:
     """The answers that were there when the job first began, and the number of the last."""
     if not path.exists():
         known = records.answers()

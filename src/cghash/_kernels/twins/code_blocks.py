@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Codes = NDArray[np.uint8]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from ..._arrays import Codes, Floats, Ints
 
 LANES = 64  # codes in a block, whose bytes are stored byte by byte: byte j of lane i is at 64·j + i
 _AT_ONCE = 1 << 16  # codes

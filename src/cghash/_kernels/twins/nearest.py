@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Singles = NDArray[np.float32]
-Ids = NDArray[np.int32]
-Bools = NDArray[np.bool_]
+from ..._arrays import Bools, Int32s, Ints, Singles
 
 
 class NearestLists:
@@ -17,7 +15,7 @@ class NearestLists:
     sorted by (score, id), and end in (∞, -1) where there are fewer items than places.
     """
 
-    def __init__(self, half: Singles, labels: Ids, n_near: int, n_far: int) -> None:
+    def __init__(self, half: Singles, labels: Int32s, n_near: int, n_far: int) -> None:
         for name, size in (("n_near", n_near), ("n_far", n_far)):
             if not 0 <= size <= half.size:
                 raise ValueError(f"{name} must lie between 0 and the number of items")
@@ -35,10 +33,10 @@ class NearestLists:
             raise ValueError("near and far must be as long as half")
         self._near[0][:], self._far[0][:] = near[:, None], far[:, None]
 
-    def near(self) -> tuple[Singles, Ids]:
+    def near(self) -> tuple[Singles, Int32s]:
         return self._near[0].copy(), self._near[1].copy()
 
-    def far(self) -> tuple[Singles, Ids]:
+    def far(self) -> tuple[Singles, Int32s]:
         return self._far[0].copy(), self._far[1].copy()
 
     def update(self, dots: Singles, row: int, column: int, relevant: NDArray[np.uint8] | None) -> None:
@@ -89,7 +87,7 @@ class NearestLists:
         self._offer(columns, rows, np.where(across, self._half[rows] - whole.T, np.float32(np.inf)), same.T)
         return int(below.sum() + across.sum())
 
-    def _raised(self, items: NDArray[np.int64], extra: Singles, near: Bools) -> Singles:
+    def _raised(self, items: Ints, extra: Singles, near: Bools) -> Singles:
         """The thresholds (items, others), raised."""
         last = [
             lists[items, -1] if lists.shape[1] else np.full(items.size, -np.inf, dtype=np.float32)
@@ -113,13 +111,13 @@ class NearestLists:
         if relevant is not None and relevant.shape != dots.shape:
             raise ValueError("relevant must have the shape of dots")
 
-    def _offer(self, items: NDArray[np.int64], others: NDArray[np.int64], scores: Singles, near: Bools) -> None:
+    def _offer(self, items: Ints, others: Ints, scores: Singles, near: Bools) -> None:
         apart = items[:, None] != others
         _merge(*self._near, items, others, np.where(near & apart, scores, np.float32(np.inf)))
         _merge(*self._far, items, others, np.where(~near & apart, scores, np.float32(np.inf)))
 
 
-def _merge(scores: Singles, ids: Ids, items: NDArray[np.int64], others: NDArray[np.int64], offered: Singles) -> None:
+def _merge(scores: Singles, ids: Int32s, items: Ints, others: Ints, offered: Singles) -> None:
     """Put into the lists of `items` those of `others` whose offered score (items, others) is low enough."""
     size = scores.shape[1]
     if size == 0:

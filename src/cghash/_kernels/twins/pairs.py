@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from ..._arrays import Floats, Ints
 
 _CHUNK = 1 << 20  # triplets at a time
 

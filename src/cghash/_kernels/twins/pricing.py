@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Rows = NDArray[np.int32]
-Bytes = NDArray[np.uint8]
+from ..._arrays import Array, Bytes, Floats, Int32s, Singles
 
 _MOSTLY_LIVE = 0.8  # from this share on all items are kept, as natively
 
@@ -21,7 +16,7 @@ _ROWS = 8192  # that are turned into doubles at a time
 class SignedGraph:
     """Slot k joins items first[k] and second[k]; the slots stay, their weights change from column to column."""
 
-    def __init__(self, first: Rows, second: Rows, n_items: int) -> None:
+    def __init__(self, first: Int32s, second: Int32s, n_items: int) -> None:
         if first.size != second.size:
             raise ValueError("first and second must have the same length")
         for rows in (first, second):
@@ -66,7 +61,7 @@ class SignedGraph:
         return float(self._weights @ ((bits[self._first] ^ bits[self._second]) & 1))
 
 
-def project(X: NDArray[Any], coef: Floats, n_threads: int) -> Floats:
+def project(X: Array, coef: Floats, n_threads: int) -> Floats:
     """X·coefᵀ (n, l) in doubles."""
     if X.shape[1] != coef.shape[1]:
         raise ValueError("X and coef must have the same number of columns")
@@ -85,7 +80,7 @@ def dot(Z: Singles | Bytes, V: Singles, n_threads: int) -> Singles:
     return out
 
 
-def tdot(Z: Singles | Bytes, R: Singles, n_threads: int) -> NDArray[np.float64]:
+def tdot(Z: Singles | Bytes, R: Singles, n_threads: int) -> Floats:
     """Zᵀ·r (m, d) for each of some targets R (m, n), in doubles: the sums are as long as there are items."""
     if Z.shape[0] != R.shape[1]:
         raise ValueError("R must have one column for each row of Z")

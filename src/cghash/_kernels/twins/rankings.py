@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Ids = NDArray[np.int32]
-Bytes = NDArray[np.uint8]
+from ..._arrays import Array, Bytes, Floats, Int32s, Ints
+
 Keys = NDArray[np.uint64]
-Ranked = tuple[Floats, Floats, Ints, Ids, Ids, Ints]
+Ranked = tuple[Floats, Floats, Ints, Int32s, Int32s, Ints]
 
 _BLOCK = 1 << 20  # keys ranked at a time: 8 MB, and a few times that beside
 
 
-def rank_keys(keys: Keys, kinds: Ids, relevant: Bytes, cuts: Ints, n_head: int, n_threads: int) -> Ranked:
+def rank_keys(keys: Keys, kinds: Int32s, relevant: Bytes, cuts: Ints, n_head: int, n_threads: int) -> Ranked:
     """Rank the items of each query by their keys, equal keys in no order.
 
     Parameters
@@ -53,7 +50,7 @@ def rank_codes(
     queries: Bytes,
     items: Bytes,
     weights: Ints,
-    kinds: Ids,
+    kinds: Int32s,
     relevant: Bytes,
     cuts: Ints,
     n_head: int,
@@ -75,7 +72,7 @@ def rank_codes(
     return _rank(keys, kinds, relevant, cuts, n_head)
 
 
-def _check(kinds: Ids, relevant: Bytes, cuts: Ints, n_head: int) -> None:
+def _check(kinds: Int32s, relevant: Bytes, cuts: Ints, n_head: int) -> None:
     n = len(kinds)
     if n < 1:
         raise ValueError("there must be 1 to 2^31 - 1 items")
@@ -89,7 +86,7 @@ def _check(kinds: Ids, relevant: Bytes, cuts: Ints, n_head: int) -> None:
         raise ValueError("n_head must lie between 0 and the number of items")
 
 
-def _rank(keys: Callable[[slice], Keys], kinds: Ids, relevant: Bytes, cuts: Ints, n_head: int) -> Ranked:
+def _rank(keys: Callable[[slice], Keys], kinds: Int32s, relevant: Bytes, cuts: Ints, n_head: int) -> Ranked:
     """The keys of a block of queries at a time."""
     q, n = len(relevant), len(kinds)
     precision, within, heads = np.empty(q), np.empty((q, len(cuts))), []
@@ -106,7 +103,7 @@ def _rank(keys: Callable[[slice], Keys], kinds: Ids, relevant: Bytes, cuts: Ints
     return precision, within, np.cumsum(np.concatenate(sizes)), group.astype(np.int32), kind.astype(np.int32), count
 
 
-def _head(ranking: Ranking, kinds: Ids, n_head: int, n_kinds: int) -> tuple[Ints, Ints, Ints, Ints]:
+def _head(ranking: Ranking, kinds: Int32s, n_head: int, n_kinds: int) -> tuple[Ints, Ints, Ints, Ints]:
     """How many entries each query has, and their groups, kinds and counts."""
     n_groups = ranking.groups_at([n_head - 1])[:, 0] + 1 if n_head else ranking.groups_at([0])[:, 0]
     first = ranking.groups_at([0])[:, 0]
@@ -134,7 +131,7 @@ class Ranking:
     bounds: Ints  # (g + 1,) first place of each group in the flattened rows, then q·n
 
     @classmethod
-    def of(cls, distances: NDArray[Any]) -> Ranking:
+    def of(cls, distances: Array) -> Ranking:
         order = np.argsort(distances, axis=1)  # (q, n)
         ranked = np.take_along_axis(distances, order, axis=1)
         first = np.ones(distances.shape, dtype=np.bool_)
@@ -161,7 +158,7 @@ class Ranking:
     def sizes(self) -> Ints:
         return np.diff(self.bounds)  # (g,) m
 
-    def group_sums(self, values: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
+    def group_sums(self, values: Array, dtype: type[np.generic]) -> Array:
         """Sum the (q, n) values of the items over each group: (g,)."""
         ranked = np.take_along_axis(values, self.order, axis=1).ravel()
         return np.add.reduceat(ranked, self.bounds[:-1], dtype=dtype)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from ..._arrays import Floats, Int32s, Ints
+
 Ranks = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
 
 
@@ -56,8 +56,8 @@ class StumpRanks:
 
     def sweep(
         self,
-        a: NDArray[np.int32],
-        b: NDArray[np.int32],
+        a: Int32s,
+        b: Int32s,
         s: Floats,
         taken_feature: Ints,
         taken_rank: Ints,
@@ -90,21 +90,19 @@ class StumpRanks:
                     gain[f], rank[f] = gains[best], best
         return gain, rank, positive
 
-    def gains(self, a: NDArray[np.int32], b: NDArray[np.int32], s: Floats, n_threads: int) -> Floats:
+    def gains(self, a: Int32s, b: Int32s, s: Floats, n_threads: int) -> Floats:
         """The gain of every threshold, feature after feature, n_distinct - 1 of each; slots as in `sweep`."""
         ends = self._live_ends(a, b, s)
         return np.concatenate([np.zeros(0), *(self._gains(f, *ends) for f in range(self.n_features))])
 
-    def _live_ends(
-        self, a: NDArray[np.int32], b: NDArray[np.int32], s: Floats
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+    def _live_ends(self, a: Int32s, b: Int32s, s: Floats) -> tuple[Int32s, Int32s, Floats]:
         """An item, the item at the other end, and the weight, of both ends of each slot that counts."""
         self._check_slots(a, b, s)
         live = (s != 0.0) & (a != b)
         ends = np.stack([a[live], b[live]], axis=1)  # (m', 2)
         return ends.ravel(), ends[:, ::-1].ravel(), np.repeat(s[live], 2)
 
-    def _gains(self, f: int, here: NDArray[np.int32], other: NDArray[np.int32], weight: Floats) -> Floats:
+    def _gains(self, f: int, here: Int32s, other: Int32s, weight: Floats) -> Floats:
         ranks, n_distinct = self._ranks[f], self._n_distinct[f]
         if n_distinct < 2:
             return np.zeros(0)
@@ -113,7 +111,7 @@ class StumpRanks:
         delta = np.bincount(ranks, weights=c, minlength=n_distinct)
         return np.add.accumulate(delta)[:-1]
 
-    def _check_slots(self, a: NDArray[np.int32], b: NDArray[np.int32], s: Floats) -> None:
+    def _check_slots(self, a: Int32s, b: Int32s, s: Floats) -> None:
         if a.dtype != np.int32 or b.dtype != np.int32 or s.dtype != np.float64:
             raise TypeError("a and b must be of int32, s of float64")
         if not a.shape == b.shape == s.shape == (s.size,):

@@ -7,19 +7,17 @@ landmarks do not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...learning.families.base import Bits, rows_in_blocks
+from ..._arrays import Array, Bools, Floats, Singles
+from ...learning.families.base import rows_in_blocks
 from ...learning.families.features import Features, Scaler, in_bytes, standardized
 from ...learning.families.linear import LinearFunctions, projected_bits
 from ...learning.families.passes import Direction
 from ...learning.families.projection import ProjectionPricing
 from ...learning.families.rbf import RBFFunctions, bumps, pricing_over_bumps
-
-Floats = NDArray[np.float64]
 
 
 class Planes(NamedTuple):
@@ -31,7 +29,7 @@ class Planes(NamedTuple):
     def joined(self, other: Planes) -> Planes:
         return Planes(*(np.concatenate(both) for both in zip(self, other, strict=True)))
 
-    def bits(self, matrix: NDArray[Any], n_threads: int) -> Bits:
+    def bits(self, matrix: Array, n_threads: int) -> Bools:
         """The bits (n, m), to the last one as the functions' own."""
         return projected_bits(matrix, self.coef, self.intercept, n_threads)
 
@@ -39,7 +37,7 @@ class Planes(NamedTuple):
 class Prepared(NamedTuple):
     """Items as a frame sees them."""
 
-    matrix: NDArray[Any]  # that planes are over
+    matrix: Array  # that planes are over
     features: Features  # that the search is over
 
 
@@ -48,7 +46,7 @@ class Frame(Protocol):
 
     @property
     def n_features(self) -> int: ...
-    def prepared(self, X: NDArray[Any], n_threads: int) -> Prepared: ...
+    def prepared(self, X: Array, n_threads: int) -> Prepared: ...
     def plane(self, direction: Direction) -> Planes: ...
     def functions(self, planes: Planes) -> LinearFunctions | RBFFunctions: ...
     def pricing(self, refined: bool) -> ProjectionPricing: ...
@@ -65,7 +63,7 @@ class LinearFrame:
     def n_features(self) -> int:
         return len(self.scaler.mean)
 
-    def prepared(self, X: NDArray[Any], n_threads: int) -> Prepared:
+    def prepared(self, X: Array, n_threads: int) -> Prepared:
         return Prepared(X, (in_bytes if self.are_bytes else standardized)(X, self.scaler, n_threads))
 
     def plane(self, direction: Direction) -> Planes:
@@ -92,12 +90,12 @@ class RBFFrame:
     def n_features(self) -> int:
         return len(self.landmarks)
 
-    def bumps(self, X: NDArray[Any]) -> NDArray[np.float32]:
+    def bumps(self, X: Array) -> Singles:
         """(n, m), before they are divided by their size."""
         blocks = [bumps(X[rows], self.landmarks, self.gamma, self.mean) for rows in rows_in_blocks(len(X))]
         return np.concatenate([np.zeros((0, len(self.landmarks)), np.float32), *blocks])
 
-    def prepared(self, X: NDArray[Any], n_threads: int) -> Prepared:
+    def prepared(self, X: Array, n_threads: int) -> Prepared:
         matrix = self.bumps(X)
         return Prepared(matrix, Features(matrix / np.float32(self.size), n_threads=n_threads))
 

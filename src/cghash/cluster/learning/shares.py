@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from ..._arrays import Array, Bools, Floats, Ints, Singles
 from ...exceptions import NothingToLearnError
 from ...hasher import CGHash
 from ...learning.columns import Columns
@@ -22,8 +22,6 @@ from ..partitions import Partition
 from .frames import Frame, Planes, Prepared, RBFFrame
 from .totals import Sums
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Source:
@@ -34,7 +32,7 @@ class Source:
     near: Partition | None = None
     far: Partition | None = None
 
-    def read(self) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    def read(self) -> tuple[Array, Array | None]:
         """Items (n, d) and labels; of three partitions, the anchors, then the near ones, then the far ones."""
         first = self.items.read()
         if self.near is None or self.far is None:
@@ -115,7 +113,7 @@ class Share:
         blocks = (X[first : first + 8192] for first in range(0, len(X), 8192))
         return (sum((np.sum((block - mean) ** 2, axis=0) for block in blocks), np.zeros(X.shape[1])),)
 
-    def rows(self, numbers: list[NDArray[np.int64]]) -> NDArray[Any]:
+    def rows(self, numbers: list[Ints]) -> Array:
         """Some items, by the rows that each share is asked for."""
         return self.items()[numbers[self.source.number]]
 
@@ -180,7 +178,7 @@ class Share:
         known = [[_told(number, column), _told(number, ~column)] for column in bits.T]
         return gains, np.array(known, dtype=object)
 
-    def draw_gains(self, V: NDArray[np.float32], b: NDArray[np.float32]) -> Sums:
+    def draw_gains(self, V: Singles, b: Singles) -> Sums:
         passes = self.passes()
         return (np.zeros(V.shape[1]) if passes is None else passes.draw_gains(V, b).astype(np.float64),)
 
@@ -198,11 +196,11 @@ class Share:
         passes = self.passes()
         return (0.0 if passes is None else passes.sign_gain(direction),)
 
-    def moments(self, V: NDArray[np.float32]) -> Sums:
+    def moments(self, V: Singles) -> Sums:
         passes = self.passes()
         return (0.0, np.zeros(V.shape[1]), np.zeros(V.shape[1])) if passes is None else tuple(passes.moments(V))
 
-    def cut_gains(self, V: NDArray[np.float32], cuts: Floats) -> Sums:
+    def cut_gains(self, V: Singles, cuts: Floats) -> Sums:
         passes = self.passes()
         return (np.zeros(cuts.shape) if passes is None else passes.cut_gains(V, cuts),)
 
@@ -211,7 +209,7 @@ class Share:
 
     # items and features, which stay where memory allows
 
-    def items(self) -> NDArray[Any]:
+    def items(self) -> Array:
         return self.source.read()[0] if self._items is None else self._items
 
     def prepared(self) -> Prepared:
@@ -228,7 +226,7 @@ class Share:
         self._passes = made if self.plan.in_memory else None
         return made
 
-    def _compared(self, X: NDArray[Any], y: NDArray[Any] | None) -> TripletSet | None:
+    def _compared(self, X: Array, y: Array | None) -> TripletSet | None:
         """The triplets among these items; None where there are too few items or classes to compare."""
         if self.source.near is not None:
             return self.source.own_triplets()
@@ -241,6 +239,6 @@ class Share:
             return None
 
 
-def _told(number: bytes, bits: NDArray[np.bool_]) -> int:
+def _told(number: bytes, bits: Bools) -> int:
     """A number that tells the bits of a share; such numbers are added up."""
     return int.from_bytes(hashlib.blake2b(number + b" " + np.packbits(bits).tobytes(), digest_size=16).digest())

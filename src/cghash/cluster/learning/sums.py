@@ -6,15 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Array, Floats, Singles
 from ...learning.families.base import Family, Functions, Priced
 from ...learning.families.passes import Direction, Moments, Pull, Solver, ridge_solver
 from ...learning.losses import Loss
 from .frames import Frame, Planes
 from .team import Team
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class PartedPairs:
         self.scale, self.n_live = slopes.scale, slopes.n_live
         self.n_bytes = 4 * self.n_live * self.n_features
 
-    def draw_gains(self, V: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[Any]:
+    def draw_gains(self, V: Singles, b: Singles) -> Array:
         return self.team.total("draw_gains", V, b)[0]  # type: ignore[no-any-return]
 
     def relaxed(self, points: Floats) -> tuple[Floats, Floats]:
@@ -101,10 +99,10 @@ class PartedPairs:
     def sign_gain(self, direction: Direction) -> float:
         return float(self.team.total("sign_gain", direction)[0])
 
-    def moments(self, V: NDArray[np.float32]) -> Moments:
+    def moments(self, V: Singles) -> Moments:
         return Moments(*self.team.total("moments", V))
 
-    def cut_gains(self, V: NDArray[np.float32], cuts: Floats) -> Floats:
+    def cut_gains(self, V: Singles, cuts: Floats) -> Floats:
         return self.team.total("cut_gains", V, cuts)[0]  # type: ignore[no-any-return]
 
     def ridge(self, share: float) -> Solver:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._arrays import Array
 from ...exceptions import FormatError, MissingDependencyError
 from .classes import NEWSGROUPS
 from .image_folders import ImageFolder, read_labelme, read_scenes, read_voc
@@ -19,9 +19,9 @@ from .registry import Entry
 
 __all__ = ["build", "check_needs", "home_of", "original_paths"]
 
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, Array]
 Progress = Callable[[int, int], None]
-Encoder = Callable[[Sequence[str]], NDArray[Any]]
+Encoder = Callable[[Sequence[str]], Array]
 
 CIFAR_SIDE = 32
 MODEL, TOKENS = "sentence-transformers/all-MiniLM-L6-v2", 128
@@ -82,7 +82,7 @@ def _file(home: Path, *names: str) -> Path:
     return found
 
 
-def _joined(parts: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> Arrays:
+def _joined(parts: Sequence[tuple[Array, Array]]) -> Arrays:
     """Train and test as one."""
     X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return {"X": X, "y": y, "n_train": np.array(len(parts[0][0]))}

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._arrays import Array, Ints
 from ...exceptions import InvalidInputError
 
 __all__ = ["DataSet"]
 
-Painter = Callable[[NDArray[np.int64]], NDArray[np.uint8]]  # rows to (m, h, w)
+Painter = Callable[[Ints], NDArray[np.uint8]]  # rows to (m, h, w)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,11 +42,11 @@ class DataSet:
     """
 
     name: str
-    X: NDArray[Any]
-    y: NDArray[Any] | None
+    X: Array
+    y: Array | None
     n_train: int | None = None
     classes: tuple[str, ...] = ()
-    groups: NDArray[np.int64] | None = None
+    groups: Ints | None = None
     source: str = ""
     painter: Painter | None = None
 

@@ -21,11 +21,10 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Array, Floats, Singles
 from ...exceptions import FormatError
 from .classes import LABELME, SCENES, VOC
 
@@ -42,7 +41,7 @@ class ImageFolder:
 
     folder: Path
     names: list[str]  # below the folder
-    y: NDArray[Any]  # (n,) or (n, L)
+    y: Array  # (n,) or (n, L)
     n_train: int | None
     classes: tuple[str, ...]
 
@@ -144,7 +143,7 @@ def _labelme_lines(folder: Path, part: str) -> Iterator[tuple[str, int]]:
             yield stem, int(values.argmax())
 
 
-def _labelme_table(path: Path) -> tuple[list[str], NDArray[np.float64]]:
+def _labelme_table(path: Path) -> tuple[list[str], Floats]:
     stems, rows = [], []
     for number, line in enumerate(path.read_text("utf-8", errors="replace").splitlines(), 1):
         stem, *cells = line.split() or [""]
@@ -161,7 +160,7 @@ def _labelme_table(path: Path) -> tuple[list[str], NDArray[np.float64]]:
     return stems, np.array(rows).reshape(-1, len(LABELME))
 
 
-def _labelme_exact(path: Path, n: int) -> NDArray[np.float32] | None:
+def _labelme_exact(path: Path, n: int) -> Singles | None:
     if not path.is_file():
         return None
     values = np.frombuffer(path.read_bytes()[: path.stat().st_size // 4 * 4], "<f4")

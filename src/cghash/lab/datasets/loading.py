@@ -14,11 +14,10 @@ import os
 import shutil
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Array
 from ...exceptions import FormatError, InvalidInputError, MissingDataError
 from ...reading.arrays import read_arrays
 from ...reading.sources import source_of
@@ -247,7 +246,7 @@ def _data_set(entry: Entry, arrays: Arrays, path: Path | None) -> DataSet:
     )
 
 
-def _checked_labels(y: NDArray[Any], n_classes: int, place: str) -> NDArray[Any]:
+def _checked_labels(y: Array, n_classes: int, place: str) -> Array:
     if y.ndim == 1 and y.dtype.kind in "iu" and y.min() >= 0 and y.max() < n_classes:
         return y.astype(np.int64)
     if y.ndim == 2 and y.shape[1] == n_classes and y.dtype.kind in "bui" and np.isin(y, (0, 1)).all():
@@ -255,7 +254,7 @@ def _checked_labels(y: NDArray[Any], n_classes: int, place: str) -> NDArray[Any]
     raise FormatError(f"{place} must hold labels of 0 to {n_classes - 1}, or 0 and 1 for each, got shape {y.shape}")
 
 
-def _painter(entry: Entry, arrays: Arrays, X: NDArray[Any], path: Path | None) -> Painter | None:
+def _painter(entry: Entry, arrays: Arrays, X: Array, path: Path | None) -> Painter | None:
     if entry.pixels is not None and X.shape[1] == entry.pixels[0] * entry.pixels[1]:
         height, width, black, white = entry.pixels
         return Features(X, (height, width), black, white)

@@ -11,19 +11,16 @@ import math
 import struct
 import zlib
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Array, Bytes, Floats, Ints, Singles
 from ...exceptions import FormatError
 from . import lzw
 
 __all__ = ["read_cifar", "read_idx", "read_isolet", "read_usps"]
 
-Bytes = NDArray[np.uint8]
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 USPS_PIXELS, ISOLET_FEATURES = 256, 617
 CIFAR_RECORD = 1 + 3 * 32 * 32  # a label, and red, green and blue
@@ -55,7 +52,7 @@ def read_idx(path: Path, n_dimensions: int) -> Bytes:
     return np.frombuffer(content, np.uint8).reshape(shape)
 
 
-def read_usps(path: Path) -> tuple[Floats, Ints]:
+def read_usps(path: Path) -> tuple[Singles, Ints]:
     """Read zip.train or zip.test of *The Elements of Statistical Learning*, gzipped or not.
 
     Each line is a digit and 256 grey levels of -1 to 1, row by row. Returns X (n, 256) and y (n,).
@@ -67,7 +64,7 @@ def read_usps(path: Path) -> tuple[Floats, Ints]:
     return X.astype(np.float32), _labels(y, 0, 9, path)
 
 
-def read_isolet(path: Path) -> tuple[Floats, Ints]:
+def read_isolet(path: Path) -> tuple[Singles, Ints]:
     """Read isolet1+2+3+4.data or isolet5.data, compressed (.Z) or not.
 
     Each line is 617 features and the letter as a number of 1 to 26. Returns X (n, 617) and y (n,), from 0.
@@ -91,7 +88,7 @@ def read_cifar(path: Path) -> tuple[Bytes, Ints]:
     return images, _labels(records[:, 0], 0, 9, path)
 
 
-def _numbers(path: Path, delimiter: str | None, width: int) -> NDArray[np.float64]:
+def _numbers(path: Path, delimiter: str | None, width: int) -> Floats:
     """A table of finite numbers from text: (n, width)."""
     with _opened(path) as file:
         content = _read(file, _MOST, path)
@@ -109,7 +106,7 @@ def _numbers(path: Path, delimiter: str | None, width: int) -> NDArray[np.float6
     return table
 
 
-def _labels(values: NDArray[Any], low: int, high: int, path: Path) -> Ints:
+def _labels(values: Array, low: int, high: int, path: Path) -> Ints:
     whole = values.astype(np.int64)
     wrong = (whole != values) | (whole < low) | (whole > high)
     if wrong.any():

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Array
 from ...codes import check_bits
 from ...exceptions import FormatError, InvalidInputError
 from ...reading import read_items, read_labels
@@ -48,7 +47,7 @@ def load_own(
     return DataSet(os.fspath(path), plain_numbers(items.X, items.name), y, n_train, classes, source=os.fspath(path))
 
 
-def numbered(labels: NDArray[Any]) -> tuple[NDArray[Any], tuple[str, ...]]:
+def numbered(labels: Array) -> tuple[Array, tuple[str, ...]]:
     """Labels as numbers from 0, in the order of their values, with their names; indicators stay as they are.
 
     >>> y, classes = numbered(np.array(["b", "a", "b"]))
@@ -63,7 +62,7 @@ def numbered(labels: NDArray[Any]) -> tuple[NDArray[Any], tuple[str, ...]]:
     return y.astype(np.int64), tuple(str(name) for name in names)
 
 
-def plain_numbers(X: NDArray[Any], name: str) -> NDArray[Any]:
+def plain_numbers(X: Array, name: str) -> Array:
     """Items as float32 where they are small numbers, else as float32 or float64; all finite."""
     kind = np.float32 if X.dtype in _SMALL else X.dtype if X.dtype.kind == "f" else np.float64
     numbers = np.asarray(X, dtype=kind)
@@ -73,7 +72,7 @@ def plain_numbers(X: NDArray[Any], name: str) -> NDArray[Any]:
     return numbers
 
 
-def check_n_train(value: NDArray[Any], n: int, name: str) -> int:
+def check_n_train(value: Array, n: int, name: str) -> int:
     """The number of leading rows that are for training."""
     if value.size != 1 or value.dtype.kind not in "iu" or not 0 < int(value.reshape(())) <= n:
         raise FormatError(f"{name}: n_train must be a whole number of 1 to {n}, got {value.tolist()!r}")

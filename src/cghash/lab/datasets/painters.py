@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Array, Bytes, Ints
 from ...exceptions import FormatError
 from ...reading.arrays import read_arrays
 from ...reading.sources import source_of
 
 __all__ = ["ArrayInFile", "Features", "ImageFiles"]
-
-Rows = NDArray[np.int64]
-Images = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -30,14 +26,14 @@ class Features:
     [[[0, 255], [128, 128]]]
     """
 
-    X: NDArray[Any]  # (n, h · w)
+    X: Array  # (n, h · w)
     shape: tuple[int, int]
     low: float  # the feature that is black
     high: float  # and white
 
-    def __call__(self, rows: Rows) -> Images:
+    def __call__(self, rows: Ints) -> Bytes:
         levels = (self.X[rows].astype(np.float32) - self.low) * (255 / (self.high - self.low))
-        images: Images = np.rint(levels).clip(0, 255).astype(np.uint8).reshape(-1, *self.shape)
+        images: Bytes = np.rint(levels).clip(0, 255).astype(np.uint8).reshape(-1, *self.shape)
         return images
 
 
@@ -48,7 +44,7 @@ class ArrayInFile:
     path: Path
     n: int
 
-    def __call__(self, rows: Rows) -> Images:
+    def __call__(self, rows: Ints) -> Bytes:
         images = read_arrays(source_of(self.path)).get("images")
         if images is None or images.ndim != 3 or images.dtype != np.uint8 or len(images) != self.n:
             raise FormatError(f"{self.path} must hold an array images ({self.n}, h, w) of uint8")
@@ -62,7 +58,7 @@ class ImageFiles:
     folder: Path
     names: Sequence[str]
 
-    def __call__(self, rows: Rows) -> Images:
+    def __call__(self, rows: Ints) -> Bytes:
         from ..features import thumbnails
 
         return thumbnails([self.folder / self.names[row] for row in rows])

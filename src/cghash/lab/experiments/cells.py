@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..._arrays import Array, Ints
 from ...exceptions import CGHashWarning
 from ..criteria import (
     Retrieval,
@@ -49,20 +47,20 @@ class Work:
     n_jobs: int
 
     @property
-    def X(self) -> NDArray[Any]:  # noqa: N802
+    def X(self) -> Array:  # noqa: N802
         return self.data.X
 
     @property
-    def train(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def train(self) -> tuple[Array, Array]:
         assert self.data.y is not None
         return self.X[self.split.train], self.data.y[self.split.train]
 
     @property
-    def labels(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def labels(self) -> tuple[Array, Array]:
         return self.split.labels[self.split.queries], self.split.labels[self.split.database]
 
     @cached_property
-    def true_neighbors(self) -> NDArray[np.int64] | None:
+    def true_neighbors(self) -> Ints | None:
         """The nearest of each query by the vectors, where the experiment asks how many of them codes find."""
         n = min(self.experiment.true_neighbors, len(self.split.database))
         sides = self.X[self.split.queries], self.X[self.split.database]
@@ -155,7 +153,7 @@ def _measured(model: Any, work: Work) -> dict[str, Any]:
     return size | _told(found, recall)
 
 
-def _by_distances(distances: Callable[[slice], NDArray[Any]], work: Work) -> tuple[Retrieval, Any]:
+def _by_distances(distances: Callable[[slice], Array], work: Work) -> tuple[Retrieval, Any]:
     found = retrieve_by_distances(distances, *work.labels, **work.settings)
     near, n = work.true_neighbors, len(work.split.database)
     if near is None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Array
 from ...exceptions import InvalidInputError, MissingDataError
 from ...storage import digest
 from ..datasets import DataSet, load
@@ -52,7 +51,7 @@ def prepared(
     return replace(experiment, datasets=tuple(there))
 
 
-def scaled(X: NDArray[Any], scaling: str) -> NDArray[Any]:
+def scaled(X: Array, scaling: str) -> Array:
     """Items by the name of their scaling.
 
     Examples
@@ -65,5 +64,5 @@ def scaled(X: NDArray[Any], scaling: str) -> NDArray[Any]:
     if scaling == "hellinger":
         X = np.sqrt(X)
     lengths = np.linalg.norm(X, axis=1, keepdims=True)
-    unit: NDArray[Any] = X / np.where(lengths > 0, lengths, 1)
+    unit: Array = X / np.where(lengths > 0, lengths, 1)
     return unit

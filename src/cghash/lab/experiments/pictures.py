@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._arrays import Ints
 from ..datasets import DataSet
 from ..pixels import png
 from .protocol import Split
@@ -35,7 +36,7 @@ def retrieved_pictures(model: Any, data: DataSet, split: Split) -> dict[str, Any
     }
 
 
-def _items(data: DataSet, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+def _items(data: DataSet, rows: Ints) -> list[dict[str, Any]]:
     assert data.y is not None
     labels = [data.classes[label] if data.classes else str(label) for label in data.y[rows]]
     return [{"label": label, "png": _png(grey)} for label, grey in zip(labels, data.pictures(rows), strict=True)]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Array, Ints
 from ...exceptions import InvalidInputError
 
 __all__ = ["Split", "folds", "split_items"]
 
-Ints = NDArray[np.int64]
 UNSEEN_SHARE = 0.27  # of the classes, those never seen in training: 7 of 26, 3 of 10, 4 of 15
 QUERY_SHARE = 0.25  # of the items of unseen classes, those that ask
 
@@ -25,10 +23,10 @@ class Split:
     train: Ints
     database: Ints
     queries: Ints
-    labels: NDArray[Any]  # (n,) or (n, L), of all items
+    labels: Array  # (n,) or (n, L), of all items
 
 
-def split_items(y: NDArray[Any], protocol: str, seed: int, n_train: int | None, n_test: int | None) -> Split:
+def split_items(y: Array, protocol: str, seed: int, n_train: int | None, n_test: int | None) -> Split:
     """A random split.
 
     "seen": as in the paper, the training items are the database, and others ask; each class has its share of both.
@@ -69,7 +67,7 @@ def split_items(y: NDArray[Any], protocol: str, seed: int, n_train: int | None, 
     return Split(train, database, queries, labels)
 
 
-def folds(y: NDArray[Any], protocol: str, n_folds: int, n_items: int, seed: int) -> Iterator[Split]:
+def folds(y: Array, protocol: str, n_folds: int, n_items: int, seed: int) -> Iterator[Split]:
     """Splits of the training items alone, by which parameters are chosen; `y` are their labels.
 
     Under "unseen" a fold is made of whole classes, as in the protocol itself.
@@ -93,7 +91,7 @@ def folds(y: NDArray[Any], protocol: str, n_folds: int, n_items: int, seed: int)
         yield Split(some[seen], some[hidden[~ask]], some[hidden[ask]], everywhere)
 
 
-def _unseen_classes(y: NDArray[Any], rng: np.random.Generator) -> tuple[Ints, Ints, NDArray[Any]]:
+def _unseen_classes(y: Array, rng: np.random.Generator) -> tuple[Ints, Ints, Array]:
     """Items of the classes left out, those of the others, and labels of the former alone."""
     multiple = y.ndim == 2
     classes = np.arange(y.shape[1]) if multiple else np.unique(y)
@@ -110,7 +108,7 @@ def _unseen_classes(y: NDArray[Any], rng: np.random.Generator) -> tuple[Ints, In
     return np.flatnonzero(hides), np.flatnonzero(~hides & y.any(axis=1)), labels
 
 
-def _parts(items: Ints, y: NDArray[Any], rng: np.random.Generator, first: int, second: int) -> tuple[Ints, Ints]:
+def _parts(items: Ints, y: Array, rng: np.random.Generator, first: int, second: int) -> tuple[Ints, Ints]:
     """Two disjoint draws of these items, class by class, each class by its share; items of several labels at random."""
     if first + second > len(items):
         raise InvalidInputError(f"train and test must be at most {len(items)} items together, got {first + second}")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._arrays import Floats, Singles
 from ..._validation import check_whole
 from ...exceptions import InvalidInputError
 from .images import Image, check_grey, collect, one_blas_thread
@@ -22,14 +23,13 @@ from .sift import dense_sift
 
 __all__ = ["LARGEST", "WINDOWS", "BagOfWords", "windows"]
 
-Floats = NDArray[np.float32]
 
 LEVELS = 3
 WINDOWS = 31
 LARGEST = 300  # pixels of the longer side; larger images are shrunk
 
 
-def windows() -> NDArray[np.float64]:
+def windows() -> Floats:
     """The windows (31, 4), as (top, left, bottom, right) in shares of the height and the width.
 
     Examples
@@ -65,7 +65,7 @@ class BagOfWords:
     ((3, 155), np.float32(9.0))
     """
 
-    codebook_: Floats  # (n_words, 128)
+    codebook_: Singles  # (n_words, 128)
 
     def __init__(
         self,
@@ -96,14 +96,14 @@ class BagOfWords:
         self.codebook_ = means.fit(sample).cluster_centers_.astype(np.float32)
         return self
 
-    def transform(self, images: Sequence[Image]) -> Floats:
+    def transform(self, images: Sequence[Image]) -> Singles:
         """Counts (n, 31 · n_words) float32, in the order (window, word)."""
         if not hasattr(self, "codebook_"):
             raise InvalidInputError("BagOfWords must be fitted before transform")
         rows = each(self._counts, images, self.n_jobs, self.progress)
         return collect(rows, len(images), WINDOWS * len(self.codebook_))
 
-    def _sample(self, images: Sequence[Image]) -> Floats:
+    def _sample(self, images: Sequence[Image]) -> Singles:
         """Descriptors of an even draw of every image: at most n_descriptors."""
         check_whole(self.n_descriptors, 1, "n_descriptors")
         share = max(1, self.n_descriptors // max(1, len(images)))
@@ -114,7 +114,7 @@ class BagOfWords:
             drawn = [d[generator.permutation(len(d))[:share]] for d in found]
         return np.concatenate(drawn) if drawn else np.empty((0, 128), dtype=np.float32)
 
-    def _counts(self, image: Image) -> Floats:
+    def _counts(self, image: Image) -> Singles:
         descriptors, centres = dense_sift(check_grey(image, largest=LARGEST))
         n_words = len(self.codebook_)
         word = _nearest(descriptors, self.codebook_)
@@ -122,18 +122,18 @@ class BagOfWords:
         return np.concatenate(counts).astype(np.float32)
 
 
-def _descriptors(image: Image) -> Floats:
+def _descriptors(image: Image) -> Singles:
     return dense_sift(check_grey(image, largest=LARGEST))[0]
 
 
-def _nearest(descriptors: Floats, codebook: Floats) -> NDArray[np.intp]:
+def _nearest(descriptors: Singles, codebook: Singles) -> NDArray[np.intp]:
     """The word nearest to each descriptor, the first of equals."""
     squared = (codebook * codebook).sum(axis=1) - 2.0 * descriptors @ codebook.T  # less |d|²
     nearest: NDArray[np.intp] = squared.argmin(axis=1)
     return nearest
 
 
-def _membership(centres: Floats) -> Any:
+def _membership(centres: Singles) -> Any:
     """Which patches lie in each window, by their centre: (31, m) bool."""
     y, x = centres.T.astype(np.float64)
     top, left, bottom, right = windows().T[:, :, None]

@@ -22,16 +22,15 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Bytes, Singles
 from ..._validation import check_whole
 from ...exceptions import InvalidInputError
-from .images import Grey, Image, check_grey, collect, square
+from .images import Image, check_grey, collect, square
 from .parallel import Progress, each
 
 __all__ = ["GRID", "ORIENTATIONS", "SCALES", "gist"]
 
-Floats = NDArray[np.float32]
 
 SCALES, ORIENTATIONS, GRID = 4, 8, 4
 HIGHEST, RATIO = 0.3, 1.85  # cycles a pixel of the finest scale; between scales
@@ -41,7 +40,7 @@ CUT, FLOOR = 4.0, 0.2  # of the contrast normalisation
 
 def gist(
     images: Sequence[Image], *, size: int = 128, n_jobs: int | None = None, progress: Progress | None = None
-) -> Floats:
+) -> Singles:
     """GIST features of grey images.
 
     Parameters
@@ -68,50 +67,50 @@ def gist(
     return collect(rows, len(images), SCALES * ORIENTATIONS * GRID * GRID)
 
 
-def _features(image: Image, size: int) -> Floats:
-    grey: Grey = square(check_grey(image), size)
+def _features(image: Image, size: int) -> Singles:
+    grey: Bytes = square(check_grey(image), size)
     pad = size // 8
     padded = np.pad(np.log1p(grey, dtype=np.float32), pad, mode="symmetric")
     energy = _energy(_normalised(padded))[:, pad : pad + size, pad : pad + size]
     cell = size // GRID
     blocks = energy.reshape(-1, GRID, cell, GRID, cell)
-    means: Floats = blocks.mean(axis=(2, 4), dtype=np.float32).ravel()
+    means: Singles = blocks.mean(axis=(2, 4), dtype=np.float32).ravel()
     return means
 
 
-def _normalised(image: Floats) -> Floats:
+def _normalised(image: Singles) -> Singles:
     """I'' of step 1, of an image whose mean level does not matter."""
     detail = image - _low_pass(image)
-    spread: Floats = np.sqrt(np.maximum(_low_pass(detail * detail), 0))
-    normalised: Floats = np.divide(detail, spread + FLOOR, dtype=np.float32)
+    spread: Singles = np.sqrt(np.maximum(_low_pass(detail * detail), 0))
+    normalised: Singles = np.divide(detail, spread + FLOOR, dtype=np.float32)
     return normalised
 
 
-def _low_pass(image: Floats) -> Floats:
+def _low_pass(image: Singles) -> Singles:
     from scipy import fft
 
-    passed: Floats = fft.irfft2(fft.rfft2(image) * _gaussian(len(image)), s=image.shape)
+    passed: Singles = fft.irfft2(fft.rfft2(image) * _gaussian(len(image)), s=image.shape)
     return passed
 
 
-def _energy(image: Floats) -> Floats:
+def _energy(image: Singles) -> Singles:
     """|G_{s,k} * I''| of step 2: (32, side, side)."""
     from scipy import fft
 
     response = fft.ifft2(fft.fft2(image) * _filters(len(image)), overwrite_x=True)
-    energy: Floats = np.abs(response)
+    energy: Singles = np.abs(response)
     return energy
 
 
 @lru_cache(maxsize=4)
-def _gaussian(side: int) -> Floats:
+def _gaussian(side: int) -> Singles:
     y, x = np.fft.fftfreq(side)[:, None] * side, np.fft.rfftfreq(side) * side  # cycles an image
-    response: Floats = np.exp(-(x * x + y * y) * np.log(2) / CUT**2).astype(np.float32)
+    response: Singles = np.exp(-(x * x + y * y) * np.log(2) / CUT**2).astype(np.float32)
     return response
 
 
 @lru_cache(maxsize=4)
-def _filters(side: int) -> Floats:
+def _filters(side: int) -> Singles:
     """Frequency responses (32, side, side)."""
     y, x = np.meshgrid(np.fft.fftfreq(side), np.fft.fftfreq(side), indexing="ij")
     radius, angle = np.hypot(x, y), np.arctan2(y, x)

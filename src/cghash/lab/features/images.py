@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..._arrays import Bytes, Singles
 from ...exceptions import FormatError, InvalidInputError, MissingDependencyError
 from .parallel import each
 
 __all__ = [
-    "Grey",
     "Image",
     "check_grey",
     "collect",
@@ -26,7 +26,6 @@ __all__ = [
     "thumbnails",
 ]
 
-Grey = NDArray[np.uint8]  # (h, w)
 Image = str | os.PathLike[str] | ArrayLike  # a file, or an (h, w) array
 Result = TypeVar("Result")
 
@@ -42,7 +41,7 @@ _BLOCK = 1 << 20  # bytes that are looked through at a time
 _LOOK_AGAIN = 0.002  # seconds
 
 
-def read_grey(path: str | os.PathLike[str], *, largest: int | None = None) -> Grey:
+def read_grey(path: str | os.PathLike[str], *, largest: int | None = None) -> Bytes:
     """Read an image as grey levels of 0 to 255 (ITU-R 601 luma, as Pillow's mode L).
 
     Parameters
@@ -212,7 +211,7 @@ def _one_scan(image: Any) -> bool:
     return bool(one)
 
 
-def thumbnails(paths: Sequence[str | os.PathLike[str]], side: int = 64, n_jobs: int | None = None) -> Grey:
+def thumbnails(paths: Sequence[str | os.PathLike[str]], side: int = 64, n_jobs: int | None = None) -> Bytes:
     """Grey thumbnails of image files: (n, side, side) uint8, the centre square of each.
 
     Parameters
@@ -227,7 +226,7 @@ def thumbnails(paths: Sequence[str | os.PathLike[str]], side: int = 64, n_jobs: 
     return images
 
 
-def square(image: Grey, side: int) -> Grey:
+def square(image: Bytes, side: int) -> Bytes:
     """The centre square of an image, at side × side pixels.
 
     >>> square(np.arange(6, dtype=np.uint8).reshape(2, 3), 2).tolist()
@@ -243,7 +242,7 @@ def square(image: Grey, side: int) -> Grey:
     return np.array(pillow.fromarray(crop).resize((side, side), pillow.Resampling.BICUBIC), dtype=np.uint8)
 
 
-def check_grey(image: Image, *, largest: int | None = None) -> Grey:
+def check_grey(image: Image, *, largest: int | None = None) -> Bytes:
     """An image as (h, w) uint8: read where it is a path, checked where it is an array."""
     if isinstance(image, str | os.PathLike):
         return read_grey(image, largest=largest)
@@ -255,7 +254,7 @@ def check_grey(image: Image, *, largest: int | None = None) -> Grey:
     return grey
 
 
-def collect(rows: Iterable[NDArray[np.float32]], n: int, width: int) -> NDArray[np.float32]:
+def collect(rows: Iterable[Singles], n: int, width: int) -> Singles:
     """Rows of features as one (n, width) array, made as they are taken."""
     X = np.empty((n, width), dtype=np.float32)
     with one_blas_thread():

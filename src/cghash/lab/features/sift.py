@@ -10,21 +10,18 @@ Patches lie every 8 pixels; those without contrast have the descriptor 0.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .images import Grey
+from ..._arrays import Bytes, Ints, Singles
 
 __all__ = ["BINS", "CELL", "CELLS", "PATCH", "STEP", "dense_sift"]
 
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 CELL, CELLS, BINS, STEP = 4, 4, 8, 8  # pixels, cells a side, orientations, pixels
 PATCH = CELL * CELLS
 CUT, FLAT = 0.2, 1.0  # a patch whose gradients sum to less is noise of the coding
 
 
-def dense_sift(image: Grey) -> tuple[Floats, Floats]:
+def dense_sift(image: Bytes) -> tuple[Singles, Singles]:
     """SIFT descriptors on a grid.
 
     Parameters
@@ -51,12 +48,12 @@ def dense_sift(image: Grey) -> tuple[Floats, Floats]:
     return _normalised(raw), np.column_stack([y.ravel(), x.ravel()]).astype(np.float32)
 
 
-def _at_least_a_patch(grey: Floats) -> Floats:
+def _at_least_a_patch(grey: Singles) -> Singles:
     missing = [max(0, PATCH - side) for side in grey.shape]
     return np.pad(grey, [(m // 2, m - m // 2) for m in missing], mode="edge") if any(missing) else grey
 
 
-def _orientation_maps(grey: Floats) -> Floats:
+def _orientation_maps(grey: Singles) -> Singles:
     """The size of each pixel's gradient, shared between its two nearest orientations: (8, h, w)."""
     dy, dx = np.gradient(grey, axis=0), np.gradient(grey, axis=1)
     size = np.hypot(dy, dx)
@@ -71,25 +68,25 @@ def _orientation_maps(grey: Floats) -> Floats:
     return maps
 
 
-def _cells(maps: Floats, tops: Ints, lefts: Ints) -> Floats:
+def _cells(maps: Singles, tops: Ints, lefts: Ints) -> Singles:
     down = _weights(tops, maps.shape[1])  # (4 tops, h)
     across = _weights(lefts, maps.shape[2])  # (4 lefts, w)
-    sums: Floats = np.matmul(np.matmul(down, maps), across.T)
+    sums: Singles = np.matmul(np.matmul(down, maps), across.T)
     return sums.reshape(BINS, len(tops), CELLS, len(lefts), CELLS)
 
 
-def _weights(starts: Ints, side: int) -> Floats:
+def _weights(starts: Ints, side: int) -> Singles:
     """Weights of pixels in the cells of patches, inside the patch alone: (4 starts, side)."""
     pixels = np.arange(side) - starts[:, None]  # (starts, side), from the patch's edge
     centres = (np.arange(CELLS) + 0.5) * CELL - 0.5
     weights = np.maximum(0.0, 1 - np.abs(pixels[:, None] - centres[:, None]) / CELL)
     weights *= ((pixels >= 0) & (pixels < PATCH))[:, None]
-    flat: Floats = weights.reshape(-1, side).astype(np.float32)
+    flat: Singles = weights.reshape(-1, side).astype(np.float32)
     return flat
 
 
-def _normalised(raw: Floats) -> Floats:
+def _normalised(raw: Singles) -> Singles:
     length = np.linalg.norm(raw, axis=1, keepdims=True)
     cut = np.minimum(raw / np.maximum(length, FLAT), CUT) * (length > FLAT)
-    descriptors: Floats = cut / np.maximum(np.linalg.norm(cut, axis=1, keepdims=True), 1e-12)
+    descriptors: Singles = cut / np.maximum(np.linalg.norm(cut, axis=1, keepdims=True), 1e-12)
     return descriptors

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Floats
 from ..drawing import INK, draw
 from .labels import STEP, Label, name_of, write_column
 from .looks import Look
@@ -108,7 +108,7 @@ def framed(paint: Any, n_labels: int) -> Any:
     return draw(on, (width, height))
 
 
-def mean_curve(cells: Sequence[dict[str, Any]]) -> NDArray[np.float64] | None:
+def mean_curve(cells: Sequence[dict[str, Any]]) -> Floats | None:
     """The mean over splits of precision at each recall of a grid; None where no cell has a curve."""
     curves = [cell["curve"] for cell in cells if cell.get("curve", {}).get("recall")]
     drawn = [np.interp(RECALL, curve["recall"], _numbers(curve["precision"])) for curve in curves]  # (s, 101)
@@ -116,7 +116,7 @@ def mean_curve(cells: Sequence[dict[str, Any]]) -> NDArray[np.float64] | None:
     return means if np.isfinite(means).all() else None
 
 
-def _numbers(values: Sequence[float | None]) -> NDArray[np.float64]:
+def _numbers(values: Sequence[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values])
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Floats
 from .looks import Look
 
 __all__ = ["Label", "name_of", "spread_out", "write_column"]
@@ -39,7 +39,7 @@ def name_of(method: str) -> str:
     return plain if len(plain) <= MOST_LETTERS else plain[: MOST_LETTERS - 1].rstrip() + "…"
 
 
-def spread_out(heights: Sequence[float], step: float, low: float, high: float) -> NDArray[np.float64]:
+def spread_out(heights: Sequence[float], step: float, low: float, high: float) -> Floats:
     """Move heights, given from the lowest to the highest, as little as can be so that they are a step apart.
 
     The least sum of squared moves: with the steps taken out, the order is all that is asked for.
@@ -88,7 +88,7 @@ def _write(axes: Any, label: Label, place: float, at: Callable[[float], float], 
     axes.plot([at(gap), at(gap + 0.13), at(gap + 0.26)], [place] * 3, **label.look.line | on | {"markevery": [1]})
 
 
-def _places(axes: Any, labels: Sequence[Label], tall: float) -> NDArray[np.float64]:
+def _places(axes: Any, labels: Sequence[Label], tall: float) -> Floats:
     """Heights as shares of the axes; those that end nowhere stand evenly, in their order from the top."""
     step = min(STEP / tall, 1 / max(1, len(labels) - 1))
     starts = np.array([_share(axes, label.height) for label in labels])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Bools, Floats
 from ...device.tensors import import_torch
 from ..columns import Columns
 from ..losses import Loss, SquaredHinge, kernel_code
@@ -14,7 +14,6 @@ from ..triplets import TripletSet
 from .margins import conjugate, dead_above, grouped, loss_and_multipliers
 
 Tensor = Any
-Floats = NDArray[np.float64]
 
 
 class DeviceColumns:
@@ -37,7 +36,7 @@ class DeviceColumns:
 
     key = staticmethod(Columns.key)
 
-    def append(self, bits: NDArray[np.bool_]) -> None:
+    def append(self, bits: Bools) -> None:
         """Add the column of a hash function, from its bit of each item (n_items,)."""
         torch = import_torch()
         of_items = torch.from_numpy(np.ascontiguousarray(bits).view(np.uint8)).to(self.device)

@@ -6,10 +6,10 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Array, Bools, Ints
 from ...device.tensors import import_torch
-from ..families.base import Bits, Family, Functions, Priced
+from ..families.base import Family, Functions, Priced
 from ..families.features import scaler_of
 from ..families.linear import LinearFamily, LinearFunctions
 from ..families.passes import Direction
@@ -19,7 +19,6 @@ from .pairs import DevicePairs
 from .passes import DevicePasses
 
 Tensor = Any
-Floats = NDArray[np.float64]
 
 _AT_ONCE = 1 << 24  # float64 numbers at a time
 
@@ -46,7 +45,7 @@ class DeviceFamily(Family):
             bytes_read=n_bytes,
         )
 
-    def training_bits(self, function: Functions) -> Bits:
+    def training_bits(self, function: Functions) -> Bools:
         return self._bits([self.direction(function)]).cpu().numpy()[0]  # type: ignore[no-any-return]
 
     @abstractmethod
@@ -148,7 +147,7 @@ class _Rows:
     def __len__(self) -> int:
         return len(self.X)
 
-    def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+    def __getitem__(self, rows: Ints) -> Array:
         torch = import_torch()
         return self.X[torch.from_numpy(rows).to(self.X.device)].cpu().numpy()  # type: ignore[no-any-return]
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from ..._arrays import Bools, Ints
 from ...device.tensors import import_torch
 from ..neighbor_graph.blocks import SPARE
 from ..neighbor_graph.bounds import Slack, least_unseen, slack_of
@@ -25,8 +25,6 @@ from ..neighbor_graph.relevance import relevance_between
 from ..neighbor_graph.rows import by_rows
 
 Tensor = Any
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 SCORES = 1 << 27  # held at a time
 _NUMBERS = 1 << 25  # float64 numbers gathered at a time for distances

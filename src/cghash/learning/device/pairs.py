@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Ints
 from ...device.tensors import import_torch
 from .columns import DeviceColumns
 
@@ -22,7 +22,7 @@ class DevicePairs:
     `items` are the live items, those that some pair of non-zero weight mentions, or None when nearly all are live.
     """
 
-    def __init__(self, columns: DeviceColumns, duplets: NDArray[np.int64], n_items: int) -> None:
+    def __init__(self, columns: DeviceColumns, duplets: Ints, n_items: int) -> None:
         torch = import_torch()
         self.n_items, self.device = n_items, columns.device
         more = torch.from_numpy(np.ascontiguousarray(duplets.T)).to(self.device)

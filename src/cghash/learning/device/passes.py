@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Array, Floats, Singles
 from ...device.tensors import import_torch
-from ..families.passes import LEAST_RIDGE, Direction, Floats, Moments, Pull, Singles, Solver
+from ..families.passes import LEAST_RIDGE, Direction, Moments, Pull, Solver
 from .pairs import DevicePairs
 
 Tensor = Any
@@ -28,7 +28,7 @@ class DevicePasses:
         self._near_weight: Tensor | None = None
         self._recorded: dict[int, Any] = {}  # by the number of points
 
-    def draw_gains(self, V: Singles, b: Singles) -> NDArray[Any]:
+    def draw_gains(self, V: Singles, b: Singles) -> Array:
         t = import_torch().tanh(self.live @ self._put(V) + self._put(b))
         return self._pair_gains(t)
 
@@ -116,7 +116,7 @@ class DevicePasses:
             total += block.T @ block
         return total
 
-    def _pair_gains(self, t: Tensor) -> NDArray[Any]:
+    def _pair_gains(self, t: Tensor) -> Array:
         """Σ s·(t_i − t_j)² (m,) for values t (n_live, m)."""
         torch = import_torch()
         if self.device.type == "cuda":
@@ -151,7 +151,7 @@ class DevicePasses:
 
         return feature_sums(self.live, r)
 
-    def _put(self, array: NDArray[Any]) -> Tensor:
+    def _put(self, array: Array) -> Tensor:
         return import_torch().from_numpy(np.ascontiguousarray(array)).to(self.device, non_blocking=True)
 
 

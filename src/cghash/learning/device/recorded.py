@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from ..._arrays import Array, Floats
 from ...device import pair_kernels
 from .margins import Group
 
@@ -45,7 +45,7 @@ class _Recorded(ABC):
         self._graph: Any = None
         self._n_calls = 0
 
-    def __call__(self, x: NDArray[Any]) -> NDArray[np.float64]:
+    def __call__(self, x: Array) -> Floats:
         self._host_x[: len(x)] = x
         if self._n_calls == 1:  # the kernels are compiled by then
             self._record()
@@ -97,7 +97,7 @@ class RecordedRelaxed(_Recorded):
         shape = -(-self.n_programs // _TOGETHER), n_points * 2 * _TOGETHER
         self.sums = torch.zeros(shape, dtype=torch.float64, device=live.device)
 
-    def relaxed(self, points: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def relaxed(self, points: Array) -> tuple[Floats, Floats]:
         """tᵀLt (m,), and half its gradients (m, d + 1)."""
         m, d = self.n_points, self.live.shape[1]
         found = self(points.reshape(-1))

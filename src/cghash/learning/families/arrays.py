@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Array
 from ...exceptions import FormatError
 from .base import Functions
 
@@ -33,11 +33,11 @@ class ArrayFunctions(Functions):
         both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in self._rows()}
         return replace(self, **both)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> Self:
         missing = [f.name for f in fields(cls) if f.name not in arrays]
         if missing:
             raise FormatError(f"functions of family {cls.family!r} lack the arrays {missing}")
@@ -59,5 +59,5 @@ class ArrayFunctions(Functions):
         return [f.name for f in fields(cls) if f.name not in cls.shared]
 
 
-def _is_kind(array: NDArray[Any], whole: bool) -> bool:
+def _is_kind(array: Array, whole: bool) -> bool:
     return np.can_cast(array.dtype, np.int64) and array.dtype.kind in "iu" if whole else array.dtype == np.float64

@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Array, Bools
 from ..pricing import SignedPairs
-
-Bits = NDArray[np.bool_]
 
 ROWS_AT_A_TIME = 8192
 
@@ -26,7 +24,7 @@ class Functions(ABC):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def bits(self, X: Any, n_threads: int = 1) -> Bits:
+    def bits(self, X: Any, n_threads: int = 1) -> Bools:
         """The bits (n, ℓ) of items X (n, d)."""
 
     @abstractmethod
@@ -46,12 +44,12 @@ class Functions(ABC):
         return True
 
     @abstractmethod
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """Everything that a model file must hold."""
 
     @classmethod
     @abstractmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> Self:
         """The inverse of `arrays`; raises FormatError when they do not fit together."""
 
 
@@ -60,7 +58,7 @@ class Priced:
     """Candidates of one pricing problem, each a single function, the largest true gain first."""
 
     candidates: list[Functions]
-    bits: list[Bits]  # (n_items,) of each candidate
+    bits: list[Bools]  # (n_items,) of each candidate
     gains: list[float]  # the true gain of each
     max_gain: float | None = None  # over the whole family, where pricing is exact
     positive_gains: float | None = None  # Σ of the positive gains over the whole family, where pricing is exact
@@ -82,16 +80,16 @@ class Family(ABC):
         """Search for functions with a large gain; an exact family leaves out those `taken` already."""
 
     @abstractmethod
-    def training_bits(self, function: Functions) -> Bits:
+    def training_bits(self, function: Functions) -> Bools:
         """The bits (n_items,) of a single function on the training items."""
 
 
-def one_by_one(functions: Functions, bits: Bits) -> list[tuple[Functions, Bits]]:
+def one_by_one(functions: Functions, bits: Bools) -> list[tuple[Functions, Bools]]:
     """Each function alone, with its bits (n_items,), from those of all (n_items, ℓ)."""
     return [(functions.one(j), column) for j, column in enumerate(np.ascontiguousarray(bits.T))]
 
 
-def ranked(pairs: SignedPairs, found: Sequence[tuple[Functions, Bits]], **told: Any) -> Priced:
+def ranked(pairs: SignedPairs, found: Sequence[tuple[Functions, Bools]], **told: Any) -> Priced:
     """Candidates ordered by their true gain."""
     gains = [pairs.gain(bits) for _, bits in found]
     order = sorted(range(len(found)), key=lambda i: -gains[i])

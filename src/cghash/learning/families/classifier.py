@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
+from ..._arrays import Array, Bools, Floats, Singles
 from ...exceptions import InvalidInputError
 from ..pricing import SignedPairs
-from .base import Bits, Family, Functions, Priced, ranked
-from .minorize import Signs, leading_signs, minorize_maximize
+from .base import Family, Functions, Priced, ranked
+from .minorize import leading_signs, minorize_maximize
 
 _UNSAVED = (
     "a model of arbitrary classifiers cannot be saved to a file that loads safely; use hash_function='linear', "
@@ -33,7 +33,7 @@ class ClassifierFunctions(Functions):
     def __len__(self) -> int:
         return len(self.classifiers)
 
-    def bits(self, X: Any, n_threads: int = 1) -> Bits:
+    def bits(self, X: Any, n_threads: int = 1) -> Bools:
         out = np.empty((X.shape[0], len(self)), dtype=bool)
         for j, classifier in enumerate(self.classifiers):
             out[:, j] = classifier.predict(X) > 0
@@ -48,11 +48,11 @@ class ClassifierFunctions(Functions):
     def joined(self, other: Self) -> Self:
         return type(self)(self.classifiers + other.classifiers)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         raise InvalidInputError(_UNSAVED)
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> Self:
         raise InvalidInputError(_UNSAVED)
 
 
@@ -77,7 +77,7 @@ class ClassifierFamily(Family):
         seed = int(rng.integers(2**31))
         fits = 0
 
-        def train(labels: Bits, weights: NDArray[np.float64]) -> tuple[Functions, Signs] | None:
+        def train(labels: Bools, weights: Floats) -> tuple[Functions, Singles] | None:
             nonlocal fits
             if labels.all() or not labels.any():
                 return None
@@ -90,11 +90,11 @@ class ClassifierFamily(Family):
         found = [(function, self.training_bits(function)) for function, _ in steps]
         return ranked(pairs, found, n_evaluations=fits)
 
-    def fit_one(self, X: Any, labels: Bits, weights: NDArray[np.float64], seed: int) -> Functions:
+    def fit_one(self, X: Any, labels: Bools, weights: Floats, seed: int) -> Functions:
         classifier = clone(self.classifier)
         if "random_state" in classifier.get_params():
             classifier.set_params(random_state=seed)
         return ClassifierFunctions([classifier.fit(X, labels.astype(np.int8), sample_weight=weights)])
 
-    def training_bits(self, function: Functions) -> Bits:
+    def training_bits(self, function: Functions) -> Bools:
         return function.bits(self.items)[:, 0]

@@ -14,10 +14,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ... import _kernels
+from ..._arrays import Array, Floats, Ints, Singles
 from .base import rows_in_blocks
-
-Singles = NDArray[np.float32]
-Doubles = NDArray[np.float64]
 
 LEAST_BYTES = 1 << 22  # numbers, from which on bytes pay: of MNIST, 7500 items take 25 % less time, 2500 10 %
 FARTHEST = 16.0  # that the mean may lie from zero, where items are of length one: one digit is lost then
@@ -31,15 +29,15 @@ class Scaler:
     deviation would blow it up.
     """
 
-    mean: Doubles  # (d,)
-    scale: Doubles  # (d,)
+    mean: Floats  # (d,)
+    scale: Floats  # (d,)
 
-    def to_input(self, v: NDArray[Any], b: float) -> tuple[Doubles, float]:
+    def to_input(self, v: Array, b: float) -> tuple[Floats, float]:
         """The same hyperplane in the units of the input: coefficients (d,) and intercept."""
         coef = np.asarray(v, dtype=np.float64) / self.scale
         return coef, float(b - self.mean @ coef)
 
-    def to_input_values(self, values: NDArray[Any], feature: NDArray[Any]) -> Doubles:
+    def to_input_values(self, values: Array, feature: Array) -> Floats:
         """Values of some features, in the units of the input; a constant feature's is its mean."""
         scale = np.where(np.isfinite(self.scale), self.scale, 0.0)
         return np.asarray(self.mean[feature] + scale[feature] * values)
@@ -61,13 +59,13 @@ def bytes_pay(n_numbers: int, scaler: Scaler) -> bool:
     return n_numbers >= LEAST_BYTES and float(np.linalg.norm(scaler.mean / scaler.scale)) <= FARTHEST
 
 
-def are_bytes(X: NDArray[Any]) -> bool:
+def are_bytes(X: Array) -> bool:
     """Whether all numbers are whole and of 0 to 255."""
     blocks = (X[rows] for rows in rows_in_blocks(X.shape[0]))
     return all(bool(np.all((block >= 0) & (block <= 255) & (block == np.floor(block)))) for block in blocks)
 
 
-def scaler_of(mean: Doubles, variance: Doubles, low: Doubles, high: Doubles, exact: bool) -> Scaler:
+def scaler_of(mean: Floats, variance: Floats, low: Floats, high: Floats, exact: bool) -> Scaler:
     """The scaler from each feature's mean, variance and extremes (d,); `exact` items are not rounded to float32."""
     noise = 1e-10 if exact else 1e-7  # of rounded items or squares
     deviation = np.sqrt(variance)
@@ -77,7 +75,7 @@ def scaler_of(mean: Doubles, variance: Doubles, low: Doubles, high: Doubles, exa
     return Scaler(mean, half * length)
 
 
-def _moments(X: Any) -> tuple[Doubles, Doubles]:
+def _moments(X: Any) -> tuple[Floats, Floats]:
     """Mean and variance (d,) of each feature."""
     n, d = X.shape
     if sp.issparse(X):
@@ -91,7 +89,7 @@ def _moments(X: Any) -> tuple[Doubles, Doubles]:
     return mean, total / n
 
 
-def _extreme(X: Any, which: str) -> Doubles:
+def _extreme(X: Any, which: str) -> Floats:
     extreme = getattr(X, which)(axis=0)
     return np.asarray(extreme.toarray() if sp.issparse(extreme) else extreme, dtype=np.float64).ravel()
 
@@ -121,18 +119,18 @@ class Features:
             return np.asarray(_kernels.dot(self.matrix, np.ascontiguousarray(vectors), self.n_threads))
         return np.array([self.dot(v) for v in vectors])
 
-    def tdots(self, targets: Singles) -> Doubles:
+    def tdots(self, targets: Singles) -> Floats:
         """Zᵀ·r (m, d) for each of some targets (m, n), its sums in doubles where Z is dense."""
         if not sp.issparse(self.matrix):
             return np.asarray(_kernels.tdot(self.matrix, np.ascontiguousarray(targets), self.n_threads))
         sums = [self.matrix.T @ r - (0.0 if self.shift is None else self.shift * r.sum()) for r in targets]
         return np.array(sums, dtype=np.float64)
 
-    def take(self, rows: NDArray[np.int64]) -> Features:
+    def take(self, rows: Ints) -> Features:
         """The features of some items; all of them when nearly all are asked for."""
         return self if len(rows) == self.shape[0] else Features(self.matrix[rows], self.shift, self.n_threads)
 
-    def gram(self) -> Doubles:
+    def gram(self) -> Floats:
         """ZᵀZ (d, d), in doubles."""
         if not sp.issparse(self.matrix):
             total = np.zeros((self.shape[1], self.shape[1]))
@@ -163,15 +161,15 @@ class ByteFeatures(Features):
         offset = (coef.astype(np.float64) @ self._scaler.mean).astype(np.float32)
         return np.asarray(_kernels.dot(self.matrix, np.ascontiguousarray(coef), self.n_threads) - offset[:, None])
 
-    def tdots(self, targets: Singles) -> Doubles:
+    def tdots(self, targets: Singles) -> Floats:
         sums = _kernels.tdot(self.matrix, np.ascontiguousarray(targets), self.n_threads)
         totals = targets.sum(axis=1, dtype=np.float64)[:, None]
         return np.asarray((sums - totals * self._scaler.mean) / self._scaler.scale)
 
-    def take(self, rows: NDArray[np.int64]) -> Features:
+    def take(self, rows: Ints) -> Features:
         return self if len(rows) == self.shape[0] else ByteFeatures(self.matrix[rows], self._scaler, self.n_threads)
 
-    def gram(self) -> Doubles:
+    def gram(self) -> Floats:
         total = np.zeros((self.shape[1], self.shape[1]))
         for rows in rows_in_blocks(self.shape[0]):
             block = (self.matrix[rows] - self._scaler.mean) / self._scaler.scale
@@ -179,7 +177,7 @@ class ByteFeatures(Features):
         return total
 
 
-def in_bytes(X: NDArray[Any], scaler: Scaler, n_threads: int = 1) -> ByteFeatures:
+def in_bytes(X: Array, scaler: Scaler, n_threads: int = 1) -> ByteFeatures:
     """Features of items that are bytes, whatever their type; X stays as it is."""
     matrix = np.empty(X.shape, dtype=np.uint8)
     for rows in rows_in_blocks(X.shape[0]):

@@ -8,13 +8,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from ..._arrays import Bools, Floats
 from ..._kernels import project
 from ...exceptions import FormatError
 from ..pricing import SignedPairs
 from .arrays import ArrayFunctions
-from .base import Bits, Family, Functions, Priced, one_by_one, ranked, rows_in_blocks
+from .base import (
+    Family,
+    Functions,
+    Priced,
+    one_by_one,
+    ranked,
+    rows_in_blocks,
+)
 from .features import Scaler, are_bytes, bytes_pay, fit_scaler, in_bytes, standardized
 from .passes import Direction, LocalPasses
 from .projection import ProjectionPricing
@@ -25,8 +32,8 @@ class LinearFunctions(ArrayFunctions):
     """Hyperplanes in the units of the input."""
 
     family: ClassVar[str] = "linear"
-    coef: NDArray[np.float64]  # (ℓ, d)
-    intercept: NDArray[np.float64]  # (ℓ,)
+    coef: Floats  # (ℓ, d)
+    intercept: Floats  # (ℓ,)
 
     @classmethod
     def along(cls, directions: Sequence[Direction], scaler: Scaler) -> LinearFunctions:
@@ -34,7 +41,7 @@ class LinearFunctions(ArrayFunctions):
         coef, intercept = zip(*(scaler.to_input(*direction) for direction in directions), strict=True)
         return cls(np.array(coef), np.array(intercept))
 
-    def bits(self, X: Any, n_threads: int = 1) -> Bits:
+    def bits(self, X: Any, n_threads: int = 1) -> Bools:
         return projected_bits(X, self.coef, self.intercept, n_threads)
 
     def takes(self, n_features: int) -> bool:
@@ -45,7 +52,7 @@ class LinearFunctions(ArrayFunctions):
             raise FormatError("linear functions must have coef (ℓ, d) and intercept (ℓ,)")
 
 
-def projected_bits(X: Any, coef: NDArray[np.float64], intercept: NDArray[np.float64], n_threads: int) -> Bits:
+def projected_bits(X: Any, coef: Floats, intercept: Floats, n_threads: int) -> Bools:
     """[X·coefᵀ + intercept > 0] (n, ℓ), in blocks of rows."""
     out = np.empty((X.shape[0], len(coef)), dtype=bool)
     for rows in rows_in_blocks(X.shape[0]):
@@ -73,5 +80,5 @@ class LinearFamily(Family):
         found = one_by_one(functions, functions.bits(self.X, self.n_threads))
         return ranked(pairs, found, n_evaluations=evaluations, bytes_read=n_bytes)
 
-    def training_bits(self, function: Functions) -> Bits:
+    def training_bits(self, function: Functions) -> Bools:
         return function.bits(self.X, self.n_threads)[:, 0]

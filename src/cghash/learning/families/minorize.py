@@ -14,17 +14,17 @@ import numpy as np
 import scipy.sparse.linalg
 from numpy.typing import NDArray
 
+from ..._arrays import Bools, Floats, Singles
 from ..pricing import SignedPairs
 
 Answer = TypeVar("Answer")
 State = TypeVar("State")
-Signs = NDArray[np.float32]  # (n_live,) of -1 and 1
-Train = Callable[[NDArray[np.bool_], NDArray[np.float64]], tuple[Answer, Signs] | None]
+Train = Callable[[Bools, Floats], tuple[Answer, Singles] | None]
 
 _SHIFTS = (0.0, 0.1, 0.3, 1.0)  # of Λ = 2·Σ|s⁻|, with which L + Λ is convex for certain: (h_i − h_j)² ≤ 2h_i² + 2h_j²
 
 
-def leading_signs(pairs: SignedPairs, rng: np.random.Generator, count: int, n_vectors: int = 4) -> list[Signs]:
+def leading_signs(pairs: SignedPairs, rng: np.random.Generator, count: int, n_vectors: int = 4) -> list[Singles]:
     """Labellings that no family could beat by much: signs of L's leading eigenvector, then of random mixtures."""
     n = len(pairs.items)
     mixtures = rng.standard_normal((n_vectors, count))
@@ -42,11 +42,11 @@ def leading_signs(pairs: SignedPairs, rng: np.random.Generator, count: int, n_ve
     return [signs(mixture) for mixture in (vectors[:, ::-1] @ mixtures).T]
 
 
-def signs(values: NDArray[np.floating]) -> Signs:
+def signs(values: NDArray[np.floating]) -> Singles:
     return np.where(values > 0, 1, -1).astype(np.float32)
 
 
-def relaxed_gain(pairs: SignedPairs, h: Signs) -> float:
+def relaxed_gain(pairs: SignedPairs, h: Singles) -> float:
     """¼·hᵀLh."""
     return float(h @ pairs.laplacian(h)) / 4.0
 
@@ -71,12 +71,12 @@ def climb(start: State, step: Callable[[State, float], tuple[State, float] | Non
 
 
 def minorize_maximize(
-    pairs: SignedPairs, start: Signs, train: Train[Answer], max_steps: int = 20
-) -> list[tuple[Answer, Signs]]:
+    pairs: SignedPairs, start: Singles, train: Train[Answer], max_steps: int = 20
+) -> list[tuple[Answer, Singles]]:
     """Answers of `train` along the way, each with a larger gain than the one before."""
     full = 2.0 * pairs.near_weight()  # Λ
 
-    def step(here: tuple[Any, Signs], shift: float) -> tuple[tuple[Any, Signs], float] | None:
+    def step(here: tuple[Any, Singles], shift: float) -> tuple[tuple[Any, Singles], float] | None:
         h = here[1]
         g = np.asarray(pairs.laplacian(h) + shift * full * h, dtype=np.float64)
         answer = train(g > 0, np.abs(g)) if np.any(g) else None

@@ -9,20 +9,19 @@ add nothing to it, so that it does not matter whether they are looked at.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
 from ... import _kernels
+from ..._arrays import Array, Floats, Singles
 from ..pricing import SignedPairs
 from .features import Features
 from .minorize import signs
 
-Direction = tuple[NDArray[np.float64], float]  # v (d,), b
-Singles = NDArray[np.float32]
-Floats = NDArray[np.float64]
+Direction = tuple[Floats, float]  # v (d,), b
 Solver = Callable[[Floats], Floats]  # right (d,) ↦ v (d,)
 
 LEAST_RIDGE = 1e-12  # where all features are zero
@@ -32,7 +31,7 @@ MOST_CUTS = 255  # of a direction in one pass: places among them fit a byte
 class Pull(NamedTuple):
     """Where a target r (n_live,) pulls a hyperplane over features Z."""
 
-    right: NDArray[Any]  # Zᵀr (d,)
+    right: Array  # Zᵀr (d,)
     total: float  # Σ r
     absolute: float  # Σ |r|
 
@@ -53,7 +52,7 @@ class Passes(Protocol):
     n_bytes: int  # of the live items' features
     scale: float  # Σ|s|: no gain is larger
 
-    def draw_gains(self, V: Singles, b: Singles) -> NDArray[Any]:
+    def draw_gains(self, V: Singles, b: Singles) -> Array:
         """tᵀLt (m,) of t = tanh(Z·V + b) for each of m hyperplanes, V (d, m)."""
 
     def relaxed(self, points: Floats) -> tuple[Floats, Floats]:
@@ -87,7 +86,7 @@ class LocalPasses:
         self._near_weight: Singles | None = None
         self._labelled: dict[bytes, tuple[Singles, Singles]] = {}
 
-    def draw_gains(self, V: Singles, b: Singles) -> NDArray[Any]:
+    def draw_gains(self, V: Singles, b: Singles) -> Array:
         t = np.tanh(self.live.dot(V) + b)
         return np.array([_inner(column, self.pairs.laplacian(column)) for column in np.ascontiguousarray(t.T)])
 

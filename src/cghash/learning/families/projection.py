@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Array, Floats, Singles
 from ..descent import descend
 from .minorize import climb
-from .passes import MOST_CUTS, Direction, Floats, Passes, Pull, Solver
+from .passes import MOST_CUTS, Direction, Passes, Pull, Solver
 
 _WIDEST = 4096  # features, up to which their Gram matrix is worth its d² numbers
 _STEEPNESS = 12.0  # of the tanh, over a distance as long as an item of mean length
@@ -89,7 +89,7 @@ class ProjectionPricing:
             found = found + self._cut(passes, np.column_stack([*(v for v, _ in found), draws[0][:, :4]]))
         return found, relaxed.n_evaluations, 2 * relaxed.n_rounds * passes.n_bytes
 
-    def _draw(self, passes: Passes, rng: np.random.Generator) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def _draw(self, passes: Passes, rng: np.random.Generator) -> tuple[Singles, Singles]:
         """Random hyperplanes: v ~ N(0, 1) (d, draws), b ~ U(-1, 1) (draws,)."""
         V = rng.standard_normal((passes.n_features, self.n_draws)).astype(np.float32)
         return V, rng.uniform(-1.0, 1.0, self.n_draws).astype(np.float32)
@@ -139,7 +139,7 @@ class ProjectionPricing:
         v = self._solve(pull.right) / scale
         return _rounded(v, pull.total / (passes.n_items * scale))
 
-    def _cut(self, passes: Passes, V: NDArray[Any]) -> list[Direction]:
+    def _cut(self, passes: Passes, V: Array) -> list[Direction]:
         """Each direction (d, m) with a threshold of large true gain: the best of many, then of many beside it."""
         V = V.astype(np.float32)
         weight, first, second = passes.moments(V)
@@ -154,7 +154,7 @@ class ProjectionPricing:
         return [(V[:, m].astype(np.float64), -float(middle[m])) for m in lines.tolist()]
 
 
-def _rounded(v: NDArray[np.float64], b: float) -> Direction:
+def _rounded(v: Floats, b: float) -> Direction:
     """A direction to 12 binary digits: what sums in another order changed at the last place goes no further.
 
     A search amplifies such changes from step to step, and would end at another function.

@@ -7,13 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _kernels
+from ..._arrays import Array, Ints
 from ...exceptions import InvalidInputError
-
-Ints = NDArray[np.int64]
-Floats = NDArray[Any]  # float32 or float64
 
 _CHUNK = 1 << 20  # values that a thread ranks at a time
 _FEW = 4096  # distinct values, up to which looking each entry up is faster than sorting entries
@@ -32,12 +29,12 @@ class FeatureRanks:
     kernel : `StumpRanks`, whose `sweep` finds the best threshold of each feature
     """
 
-    def __init__(self, X: Floats, n_distinct: Ints, kernel: Any) -> None:
+    def __init__(self, X: Array, n_distinct: Ints, kernel: Any) -> None:
         self.X = X
         self.n_distinct = n_distinct
         self.kernel = kernel
 
-    def values(self, feature: int) -> Floats:
+    def values(self, feature: int) -> Array:
         """The distinct values of a feature, rising."""
         return np.unique(self.X[:, feature])
 
@@ -56,7 +53,7 @@ class FeatureRanks:
         return midpoint(values[rank], values[rank + 1])
 
 
-def dense_ranks(X: Floats, n_threads: int = 1) -> FeatureRanks:
+def dense_ranks(X: Array, n_threads: int = 1) -> FeatureRanks:
     """Number the distinct values of each feature from 0 upwards, and give each item its number.
 
     Parameters
@@ -99,7 +96,7 @@ def midpoint(low: Any, high: Any) -> float:
     return float(middle) if low <= middle < high else float(low)
 
 
-def _ranked_chunks(X: Floats, n_threads: int) -> Iterator[tuple[int, tuple[NDArray[Any], Ints]]]:
+def _ranked_chunks(X: Array, n_threads: int) -> Iterator[tuple[int, tuple[Array, Ints]]]:
     n, d = X.shape
     step = max(16, _CHUNK // max(n, 1))
     firsts = range(0, d, step)
@@ -107,7 +104,7 @@ def _ranked_chunks(X: Floats, n_threads: int) -> Iterator[tuple[int, tuple[NDArr
         yield from zip(firsts, pool.map(lambda f: _rank(X[:, f : f + step]), firsts), strict=True)
 
 
-def _rank(X: Floats) -> tuple[NDArray[Any], Ints]:
+def _rank(X: Array) -> tuple[Array, Ints]:
     """Ranks (c, n), in the narrowest type that holds n - 1, and how many are distinct (c,)."""
     n, c = X.shape
     columns = np.ascontiguousarray(X.T)  # (c, n)
@@ -122,7 +119,7 @@ def _rank(X: Floats) -> tuple[NDArray[Any], Ints]:
     return ranks, n_distinct
 
 
-def _rank_by_sorting(column: Floats) -> Ints:
+def _rank_by_sorting(column: Array) -> Ints:
     order = np.argsort(column)
     rising = column[order]
     ranks = np.zeros(len(column), dtype=np.int64)

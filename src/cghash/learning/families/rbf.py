@@ -8,14 +8,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from ..._arrays import Bools, Floats, Singles
 from ...exceptions import FormatError
 from ..pricing import SignedPairs
 from .arrays import ArrayFunctions
-from .base import Bits, Family, Functions, Priced, one_by_one, ranked, rows_in_blocks
+from .base import (
+    Family,
+    Functions,
+    Priced,
+    one_by_one,
+    ranked,
+    rows_in_blocks,
+)
 from .features import Features
 from .linear import projected_bits
 from .passes import Direction, LocalPasses
@@ -24,7 +31,7 @@ from .projection import ProjectionPricing
 N_LANDMARKS = 2000
 WIDTH = 0.5  # of a bump, in mean squared distances
 SAMPLE = 2000  # items that say how far apart they are
-Landmarks = Callable[[Any, int, np.random.Generator], NDArray[np.float64]]  # items, how many → (m, d)
+Landmarks = Callable[[Any, int, np.random.Generator], Floats]  # items, how many → (m, d)
 
 
 @dataclass(frozen=True)
@@ -33,19 +40,19 @@ class RBFFunctions(ArrayFunctions):
 
     family: ClassVar[str] = "rbf"
     shared: ClassVar[tuple[str, ...]] = ("landmarks", "gamma", "mean")
-    coef: NDArray[np.float64]  # (ℓ, m)
-    intercept: NDArray[np.float64]  # (ℓ,)
-    landmarks: NDArray[np.float64]  # (m, d)
-    gamma: NDArray[np.float64]  # (1,)
-    mean: NDArray[np.float64]  # (m,) of the bumps over the training items, taken away from them
+    coef: Floats  # (ℓ, m)
+    intercept: Floats  # (ℓ,)
+    landmarks: Floats  # (m, d)
+    gamma: Floats  # (1,)
+    mean: Floats  # (m,) of the bumps over the training items, taken away from them
 
-    def bits(self, X: Any, n_threads: int = 1) -> Bits:
+    def bits(self, X: Any, n_threads: int = 1) -> Bools:
         out = np.empty((X.shape[0], len(self)), dtype=bool)
         for rows in rows_in_blocks(X.shape[0]):
             out[rows] = self.bits_of(bumps(X[rows], self.landmarks, float(self.gamma[0]), self.mean), n_threads)
         return out
 
-    def bits_of(self, features: NDArray[np.float32], n_threads: int) -> Bits:
+    def bits_of(self, features: Singles, n_threads: int) -> Bools:
         """The bits (n, ℓ) from centred bumps (n, m)."""
         return projected_bits(features, self.coef, self.intercept, n_threads)
 
@@ -61,7 +68,7 @@ class RBFFunctions(ArrayFunctions):
             raise FormatError("rbf functions must have one positive gamma")
 
 
-def squared_distances(X: Any, landmarks: NDArray[np.float64]) -> NDArray[np.float64]:
+def squared_distances(X: Any, landmarks: Floats) -> Floats:
     """‖x − landmark‖² (n, m), centred on the landmarks so that large offsets do not cancel."""
     centre = landmarks.mean(axis=0)
     A, B = X - centre, landmarks - centre
@@ -69,24 +76,24 @@ def squared_distances(X: Any, landmarks: NDArray[np.float64]) -> NDArray[np.floa
     return np.asarray(np.maximum(square, 0.0))
 
 
-def bumps(X: Any, landmarks: NDArray[np.float64], gamma: float, mean: Any = 0.0) -> NDArray[np.float32]:
+def bumps(X: Any, landmarks: Floats, gamma: float, mean: Any = 0.0) -> Singles:
     """exp(−γ‖x − landmark‖²) − mean (n, m)."""
     return np.asarray(np.exp(-gamma * squared_distances(X, landmarks)) - mean, dtype=np.float32)
 
 
-def gamma_for(sample: Any, landmarks: NDArray[np.float64], width: float) -> float:
+def gamma_for(sample: Any, landmarks: Floats, width: float) -> float:
     """γ such that 1/(2γ) is `width` times the mean squared distance of some items to the landmarks."""
     spread = float(np.mean(squared_distances(sample, landmarks)))
     return 0.5 / max(width * spread, np.finfo(np.float64).tiny)
 
 
-def drawn_items(X: Any, n_landmarks: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def drawn_items(X: Any, n_landmarks: int, rng: np.random.Generator) -> Floats:
     """Some items (m, d), drawn without replacement."""
     chosen = np.sort(rng.choice(len(X), min(n_landmarks, len(X)), replace=False))
     return np.asarray(X[chosen], dtype=np.float64)
 
 
-def cluster_centres(X: Any, n_landmarks: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def cluster_centres(X: Any, n_landmarks: int, rng: np.random.Generator) -> Floats:
     """The centres (m, d) of k-means over the items, begun at drawn ones; all items, if there are no more."""
     from sklearn.cluster import KMeans
 
@@ -137,7 +144,7 @@ class RBFFamily(Family):
         found = one_by_one(functions, functions.bits_of(self.bumps, self.n_threads))
         return ranked(pairs, found, n_evaluations=evaluations, bytes_read=n_bytes)
 
-    def training_bits(self, function: Functions) -> Bits:
+    def training_bits(self, function: Functions) -> Bools:
         assert isinstance(function, RBFFunctions)
         return function.bits_of(self.bumps, self.n_threads)[:, 0]
 

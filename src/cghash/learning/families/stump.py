@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Bools, Floats, Ints
 from ...exceptions import FormatError
 from ..pricing import SignedPairs
 from .arrays import ArrayFunctions
-from .base import Bits, Family, Functions, Priced, ranked
+from .base import Family, Functions, Priced, ranked
 from .ranks import FeatureRanks, dense_ranks
 
 
@@ -21,10 +21,10 @@ class StumpFunctions(ArrayFunctions):
 
     family: ClassVar[str] = "stump"
     whole: ClassVar[tuple[str, ...]] = ("feature",)
-    feature: NDArray[np.int64]  # (ℓ,)
-    threshold: NDArray[np.float64]  # (ℓ,)
+    feature: Ints  # (ℓ,)
+    threshold: Floats  # (ℓ,)
 
-    def bits(self, X: Any, n_threads: int = 1) -> Bits:
+    def bits(self, X: Any, n_threads: int = 1) -> Bools:
         return np.asarray(X[:, self.feature] > self.threshold)
 
     def takes(self, n_features: int) -> bool:
@@ -59,10 +59,10 @@ class StumpFamily(Family):
         told = {"max_gain": float(gain[best]), "positive_gains": total, "n_evaluations": 1}
         return ranked(pairs, [(function, self.training_bits(function))], **told)
 
-    def training_bits(self, function: Functions) -> Bits:
+    def training_bits(self, function: Functions) -> Bools:
         return function.bits(self.X)[:, 0]
 
-    def _places(self, taken: Functions | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _places(self, taken: Functions | None) -> tuple[Ints, Ints]:
         """Feature and rank of stumps that must not be found again."""
         if not isinstance(taken, StumpFunctions):
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 
+from ..._arrays import Bools, Floats, Int32s
 from ...exceptions import FormatError
 from .arrays import ArrayFunctions
-from .base import Bits, Functions
+from .base import Functions
 from .classifier import ClassifierFamily
 from .features import Scaler, fit_scaler, standardized
 
@@ -26,13 +27,13 @@ class TreeFunctions(ArrayFunctions):
 
     family: ClassVar[str] = "tree"
     whole: ClassVar[tuple[str, ...]] = ("feature", "left", "right", "answer")
-    feature: NDArray[np.int32]  # (ℓ, nodes)
-    threshold: NDArray[np.float64]  # (ℓ, nodes)
-    left: NDArray[np.int32]  # (ℓ, nodes)
-    right: NDArray[np.int32]  # (ℓ, nodes)
+    feature: Int32s  # (ℓ, nodes)
+    threshold: Floats  # (ℓ, nodes)
+    left: Int32s  # (ℓ, nodes)
+    right: Int32s  # (ℓ, nodes)
     answer: NDArray[np.uint8]  # (ℓ, nodes)
 
-    def bits(self, X: Any, n_threads: int = 1) -> Bits:
+    def bits(self, X: Any, n_threads: int = 1) -> Bools:
         out = np.empty((X.shape[0], len(self)), dtype=bool)
         rows = np.arange(X.shape[0])
         for j in range(len(self)):
@@ -101,7 +102,7 @@ class TreeFamily(ClassifierFamily):
         self.items, self.scaler = X, fit_scaler(X)
         self.X = standardized(X, self.scaler).matrix  # scikit-learn's trees see float32, and no step below 1e-7
 
-    def fit_one(self, X: Any, labels: Bits, weights: NDArray[np.float64], seed: int) -> Functions:
+    def fit_one(self, X: Any, labels: Bools, weights: Floats, seed: int) -> Functions:
         tree = clone(self.classifier).set_params(random_state=seed)
         tree.fit(X, labels.astype(np.int8), sample_weight=weights)
         return tree_functions(tree.tree_, self.scaler, positive=1)

@@ -5,20 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _kernels
+from ..._arrays import Bools, Floats, Ints, Singles
 from .bounds import SINGLE, least_unseen, settle, slack_of
 from .items import DenseItems, is_exact
 from .leading_axes import LeadingAxes
 from .relevance import Labels, SharedLabel
 from .thresholds import thresholds
 from .workers import Workers, rounds
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Bools = NDArray[np.bool_]
 
 BLOCK = 512  # items on a side of a block of products: it stays in a thread's cache
 GROUP = 4  # blocks, up to a multiple of the threads, whose items stay in the cache that these share

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Bools, Floats, Ints
 from .items import Items, distances
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Slack = Callable[[Floats, Floats], Floats]
 
 SINGLE, DOUBLE = 2.0**-24, 2.0**-53  # unit roundoff

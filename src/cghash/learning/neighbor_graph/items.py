@@ -8,14 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from ..._arrays import Floats, Ints, Singles
 from ...exceptions import InvalidInputError
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 
 _NUMBERS = 1 << 16  # float64 numbers gathered at a time for distances: they stay in cache
 

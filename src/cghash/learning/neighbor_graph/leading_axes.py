@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Floats, Singles
 from .bounds import DOUBLE, SINGLE
 from .workers import Workers
-
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 
 LEADING_FROM = 12000, 192  # items and features from which leading axes can pay
 LEADING_MOST = 1 / 3  # of the features that they may be

@@ -8,16 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..._arrays import Array, Bools, Ints
 from ...exceptions import InvalidInputError
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class Labels:
     """Items are relevant to those of their label."""
 
-    def __init__(self, labels: NDArray[Any]) -> None:
+    def __init__(self, labels: Array) -> None:
         self.codes = np.unique(labels, return_inverse=True)[1].astype(np.int32).reshape(-1)  # (n,)
 
     def block(self, rows: slice | Ints, columns: slice | Ints) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._arrays import Floats, Ints
 from .bounds import DOUBLE, settle, slack_of
 from .items import Items, first_copies, is_exact
 from .relevance import Labels, SharedLabel
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 SCORES = 1 << 23  # float64 scores held at a time
 

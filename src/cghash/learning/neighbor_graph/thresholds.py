@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _kernels
+from ..._arrays import Floats, Ints, Singles
 from .bounds import SINGLE, slack_of
 from .relevance import Labels, SharedLabel
 from .workers import Workers
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-
 
 NEIGHBORHOOD = 1024  # items that are compared with each other
 

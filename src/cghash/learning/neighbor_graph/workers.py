@@ -10,10 +10,10 @@ from functools import partial
 from typing import Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-Singles = NDArray[np.float32]
+from ..._arrays import Singles
+
 Part = TypeVar("Part")
 
 
