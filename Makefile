@@ -48,7 +48,7 @@ browser: setup   ## Chromium for the tests of the page: Debian's as root, else t
 	        echo "installing Playwright's Chromium into its own cache" && $(BIN)/python -m playwright install chromium; \
 	    fi
 
-DEVICE := tests/device src/cghash/device src/cghash/learning/device
+DEVICE := tests/device src/cghash/device
 check: lint      ## lint, types and the tests of learning, codes and search, in a minute
 	$(PYTEST) -m "core and not slow" tests --ignore tests/device -n $(WORKERS)
 

@@ -20,9 +20,10 @@ LAYERS = [
     ("cli", "web", "client", "workspace", "lab", "cluster", "stores"),  # ways to use the library
     ("encoding", "estimator", "hasher", "index", "models", "peers"),  # the public objects
     ("model_files", "checkpoints", "_progress"),  # what the estimator keeps of a fit and tells of it: know `learning`
-    ("learning",),  # the method
+    ("device",),  # the backend of GPUs
+    ("learning",),  # the method, and the backend of the CPU
     ("storage", "codes", "reading"),  # files and codes, whatever is in them
-    ("_arrays", "_interrupts", "_kernels", "_validation", "_items", "_unfinished", "device"),
+    ("_arrays", "_interrupts", "_kernels", "_validation", "_items", "_tensors", "_unfinished"),
     ("exceptions",),
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}

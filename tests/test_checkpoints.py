@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 from cghash import CGHash, storage
 from cghash.checkpoints import KIND, VERSION, Checkpoint
 from cghash.exceptions import FewerBitsWarning, FormatError, InvalidInputError
-from cghash.learning import column_generation, master_choice
+from cghash.learning import column_generation, master
 from cghash.learning.column_generation import ColumnGeneration
 
 pytestmark = [pytest.mark.core, pytest.mark.native]
@@ -67,7 +67,7 @@ def assert_same_fit(model, other, items=DIGITS):
 @pytest.mark.parametrize("family", ["linear", "stump", "tree", "rbf"])
 def test_killed_fit_goes_on_to_the_same_model(family, loss, regularizer, tmp_path, monkeypatch):
     if loss == "hinge by cutting planes":
-        monkeypatch.setattr(master_choice, "LP_TRIPLETS", 0)
+        monkeypatch.setattr(master, "LP_TRIPLETS", 0)
     changes = {"hash_function": family, "loss": loss.split()[0], "regularizer": regularizer}
     model = hasher(checkpoint=tmp_path / "fit", **changes)
     killed_fit(model, 3, X, Y)
@@ -86,9 +86,9 @@ def test_master_problems_that_had_to_be_solved_closer_are_so_after_a_kill(tmp_pa
     """A search that returns to a known function shows that weights are too rough: here they are so on purpose."""
 
     def rough(columns, upper):
-        master = master_choice.SmoothMaster(columns, upper)
-        master.tol = 3.0
-        return master
+        solver = master.SmoothMaster(columns, upper)
+        solver.tol = 3.0
+        return solver
 
     monkeypatch.setattr(column_generation, "master_for", rough)
     few = X[:40, 2:12]

@@ -20,9 +20,10 @@ from sklearn.datasets import load_digits
 from cghash import CGHash, load
 from cghash.cli import main
 from cghash.exceptions import CGHashWarning, ClusterError, InvalidInputError, NothingToLearnError
-from cghash.learning.column_generation import Problem, sums_in_memory
-from cghash.learning.families import features
-from cghash.learning.families.passes import LocalPasses
+from cghash.learning.column_generation import Problem
+from cghash.learning.cpu import features
+from cghash.learning.cpu.backend import CpuBackend
+from cghash.learning.cpu.item_sums import CpuItemSums
 from cghash.learning.losses import loss_of
 from cghash.learning.regularizers import regularizer_of
 
@@ -119,7 +120,8 @@ def test_one_evaluation_is_that_of_one_machine(digits, family, loss, joined, mon
     one = model._family()
     one.prepare(X, np.random.default_rng([team.plan.seed, 2**31]), 1)
     assert (one.features.matrix.dtype == np.uint8) == bool(in_bytes)
-    columns, signed = sums_in_memory(Problem(triplets, loss_of(loss), regularizer_of("l1", 0.1, None), one), 8, 1)
+    problem = Problem(loss_of(loss), regularizer_of("l1", 0.1, None), one)
+    columns, signed = CpuBackend().sums(triplets, problem, 8)
     remote = PartedFamily(team, frame, refined=True)
 
     close = {"rtol": 1e-10, "atol": 1e-12}
@@ -135,7 +137,7 @@ def test_one_evaluation_is_that_of_one_machine(digits, family, loss, joined, mon
         np.testing.assert_allclose(parted.adjoint(there), columns.adjoint(slopes), **close)
         signed.set_slopes(slopes, 0.0)
         pairs.set_slopes(there, 0.0)
-        passes = LocalPasses(one.features, signed)
+        passes = CpuItemSums(one.features, signed)
         direction = (rng.standard_normal(frame.n_features), 0.1)
         V = rng.standard_normal((frame.n_features, 3)).astype(np.float32)
         for name, arguments in [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import cvxpy as cp
 import numpy as np
@@ -11,11 +11,12 @@ import pytest
 from cghash.exceptions import NothingToLearnError
 from cghash.learning import column_generation
 from cghash.learning.column_generation import ColumnGeneration, Problem, State
+from cghash.learning.cpu.backend import CpuBackend
 from cghash.learning.families import family_of
 from cghash.learning.losses import LOSSES
 from cghash.learning.regularizers import regularizer_of
 from cghash.learning.supervision import from_labels
-from cghash.learning.triplets import from_rows
+from cghash.learning.triplets import TripletSet, from_rows
 
 pytestmark = [
     pytest.mark.core,
@@ -48,6 +49,13 @@ def items(seed=0, n=30):
     return X, np.where(rng.random(n) < 0.1, (y + 1) % 3, y), rng
 
 
+@dataclass(frozen=True)
+class Task(Problem):
+    """A problem, and the triplets that it is to be solved on."""
+
+    triplets: TripletSet
+
+
 def problem_of(loss="squared_hinge", regularizer="l1", C=None, family="stump", seed=0):
     X, y, rng = items(seed)
     triplets = from_labels(X, y, "classes", 3, rng, 1)
@@ -57,7 +65,7 @@ def problem_of(loss="squared_hinge", regularizer="l1", C=None, family="stump", s
     duplets = pairs[closest] if joined else None
     family = family_of(family, refined=True)
     family.prepare(X, np.random.default_rng(0), 1)
-    return Problem(triplets, LOSSES[loss], regularizer_of(name, C or default, duplets), family)
+    return Task(LOSSES[loss], regularizer_of(name, C or default, duplets), family, triplets)
 
 
 def whole_family(problem):
@@ -77,9 +85,13 @@ def optimum(problem, loss, bits):
     return cp.Problem(cp.Minimize(p @ ORACLES[loss](A @ w) + cost @ w), bounds).solve(solver=cp.CLARABEL)
 
 
+def generation_of(problem, n_bits, **options):
+    return ColumnGeneration(problem, *CpuBackend().sums(problem.triplets, problem, n_bits), n_bits, **options)
+
+
 def run(problem, n_bits=200, **options):
     state = State()
-    return ColumnGeneration(problem, n_bits, **options).run(state), state
+    return generation_of(problem, n_bits, **options).run(state), state
 
 
 @LOSS
@@ -160,7 +172,7 @@ def test_copies_of_a_feature_do_not_stop_the_search():
         family = family_of("stump", refined=True)
         family.prepare(X, rng, 1)
         C = REGULARIZERS[regularizer][1]
-        problem = Problem(triplets, LOSSES["squared_hinge"], regularizer_of(regularizer, C, None), family)
+        problem = Task(LOSSES["squared_hinge"], regularizer_of(regularizer, C, None), family, triplets)
         result, _ = run(problem)
         assert result.status == "optimal"
         assert result.objective == pytest.approx(optimum(problem, "squared_hinge", whole_family(problem)), rel=1e-5)
@@ -171,7 +183,7 @@ def test_first_column_by_hand():
     family = family_of("stump", refined=True)
     family.prepare(np.array([[0.0], [0.0], [1.0], [1.0]]), np.random.default_rng(0), 1)
     triplets = from_rows([[0, 1, 2], [3, 2, 1]], 4)
-    problem = Problem(triplets, LOSSES["squared_hinge"], regularizer_of("l1", 0.5, None), family)
+    problem = Task(LOSSES["squared_hinge"], regularizer_of("l1", 0.5, None), family, triplets)
     result, state = run(problem)
     assert result.status == "optimal"
     assert state.functions.threshold.tolist() == [0.5]
@@ -237,13 +249,13 @@ def crossed_duplets(C):
     family = family_of("stump", refined=True)
     family.prepare(np.array([[0.0], [0.0], [1.0]]), np.random.default_rng(0), 1)
     regularizer = regularizer_of("l1", C, np.array([[0, 2]]))
-    return Problem(from_rows([[0, 1, 2]], 3), LOSSES["squared_hinge"], regularizer, family)
+    return Task(LOSSES["squared_hinge"], regularizer, family, from_rows([[0, 1, 2]], 3))
 
 
 def test_items_all_alike_hold_nothing_to_learn():
     family = family_of("stump", refined=True)
     family.prepare(np.ones((3, 2)), np.random.default_rng(0), 1)
-    problem = Problem(from_rows([[0, 1, 2]], 3), LOSSES["hinge"], regularizer_of("linf", 1.0, None), family)
+    problem = Task(LOSSES["hinge"], regularizer_of("linf", 1.0, None), family, from_rows([[0, 1, 2]], 3))
     with pytest.raises(NothingToLearnError, match="all items alike"):
         run(problem)
 
@@ -268,7 +280,7 @@ def interrupt_at(call, action):
 @pytest.mark.parametrize("place", ["after_column", "price", "master", "record"])
 def test_an_interrupt_keeps_what_was_learned(place, monkeypatch):
     problem = problem_of()
-    generation, state = ColumnGeneration(problem, 8), State()
+    generation, state = generation_of(problem, 8), State()
     after_column = None
     with monkeypatch.context() as patch:
         if place == "after_column":
@@ -288,7 +300,7 @@ def test_an_interrupt_keeps_what_was_learned(place, monkeypatch):
 
 
 def test_an_interrupt_does_not_report_a_violation_from_before_the_last_column():
-    result = ColumnGeneration(problem_of(), 8).run(State(), interrupt_at(2, lambda state: None))
+    result = generation_of(problem_of(), 8).run(State(), interrupt_at(2, lambda state: None))
     assert result.status == "interrupted"
     assert np.isnan(result.final_violation)
     assert "stopped by hand" in result.message
@@ -308,7 +320,7 @@ def test_a_state_goes_on_to_what_one_run_gives(loss, regularizer, family):
     whole, one = run(problem_of(loss, regularizer, family=family), 6, seed=5)
     state = State()
     for n_bits in (2, 3, 6):
-        result = ColumnGeneration(problem_of(loss, regularizer, family=family), n_bits, seed=5).run(state)
+        result = generation_of(problem_of(loss, regularizer, family=family), n_bits, seed=5).run(state)
     np.testing.assert_array_equal(state.weights[-1], one.weights[-1])
     for name in ("objective", "bound", "violation"):
         np.testing.assert_array_equal(result.history[name], whole.history[name])

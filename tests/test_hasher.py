@@ -358,7 +358,7 @@ def test_verbose_talks_to_stderr_alone(capsys):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_number_of_threads_does_not_change_the_codes(family, monkeypatch):
-    import cghash.learning.columns as module
+    import cghash.learning.cpu.columns as module
 
     seen = []
     evaluate = module.Columns.evaluate

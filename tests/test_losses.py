@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cghash.exceptions import InvalidInputError
-from cghash.learning.columns import Columns
+from cghash.learning.cpu.columns import Columns
 from cghash.learning.losses import LOSSES, Exponential, Hinge, Logistic, Loss, SquaredHinge, loss_of
 from cghash.learning.triplets import from_rows
 

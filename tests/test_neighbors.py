@@ -14,12 +14,12 @@ from threadpoolctl import threadpool_info
 from cghash import _kernels
 from cghash._kernels import twins
 from cghash.exceptions import InvalidInputError
-from cghash.learning.neighbor_graph import blocks, leading_axes, rows, thresholds
-from cghash.learning.neighbor_graph.bounds import slack_of
-from cghash.learning.neighbor_graph.items import DenseItems, SparseItems, first_copies, is_exact
-from cghash.learning.neighbor_graph.relevance import Labels
-from cghash.learning.neighbor_graph.workers import Workers, rounds
-from cghash.learning.neighbors import nearest
+from cghash.learning.cpu import neighbor_blocks as blocks
+from cghash.learning.cpu import neighbor_bounds, neighbors
+from cghash.learning.cpu.neighbor_bounds import slack_of
+from cghash.learning.cpu.neighbor_items import DenseItems, Labels, SparseItems, first_copies, is_exact
+from cghash.learning.cpu.neighbors import nearest
+from cghash.learning.cpu.workers import Workers, rounds
 
 pytestmark = pytest.mark.core
 
@@ -249,7 +249,7 @@ def test_shared_labels_beyond_one_vector(engine, monkeypatch):
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array])
 @pytest.mark.parametrize("whole", [True, False])
 def test_sparse_items(kind, whole, monkeypatch):
-    monkeypatch.setattr(rows, "SCORES", 100)
+    monkeypatch.setattr(neighbors, "SCORES", 100)
     rng = np.random.default_rng(0)
     X = rng.poisson(0.2, (40, 30)) * (1.0 if whole else rng.normal(size=(40, 30)))
     check(kind(X), rng.integers(0, 3, 40), 4, 4)
@@ -384,8 +384,8 @@ def near_a_plane(n=300, d=70, whole=False):
 def leading(monkeypatch):
     """Leading axes wherever they can be had, and how many products were finished in each block."""
     finished = []
-    monkeypatch.setattr(leading_axes, "LEADING_FROM", (2, 2))
-    monkeypatch.setattr(leading_axes, "LEADING_MOST", 1.0)
+    monkeypatch.setattr(neighbor_bounds, "LEADING_FROM", (2, 2))
+    monkeypatch.setattr(neighbor_bounds, "LEADING_MOST", 1.0)
 
     def counting(kernel):
         class Counting:
@@ -408,7 +408,7 @@ def leading(monkeypatch):
 def test_leading_axes_give_the_same_neighbours(engine, leading, whole, labelled, monkeypatch):
     counting, finished = leading
     monkeypatch.setattr(blocks, "BLOCK", 45)
-    monkeypatch.setattr(thresholds, "NEIGHBORHOOD", 40)
+    monkeypatch.setattr(neighbor_bounds, "NEIGHBORHOOD", 40)
     monkeypatch.setattr(blocks, "FINISHED_MOST", 1.0)
     monkeypatch.setattr(_kernels, "NearestLists", counting(_kernels.NearestLists))
     X = near_a_plane(whole=whole)
@@ -470,7 +470,9 @@ def test_products_over_leading_axes_bound_whole_products_from_above(d, n_leading
     ].T  # nothing remains: r is all rounding
     for V in (skewed, principal):
         with Workers(2) as workers:
-            axes = leading_axes.LeadingAxes(X32, squares, np.ascontiguousarray(V), min(n_leading, V.shape[1]), workers)
+            axes = neighbor_bounds.LeadingAxes(
+                X32, squares, np.ascontiguousarray(V), min(n_leading, V.shape[1]), workers
+            )
         few = axes.axes @ axes.axes.T
         more = few - np.outer(axes.rest, axes.rest) + axes.more @ axes.more.T
         assert np.all(few >= exact @ exact.T)
@@ -568,9 +570,9 @@ def test_thresholds_lie_above_enough_scores_and_not_far(n, size, n_near, n_far, 
     X, y = rng.normal(size=(n, 6)), rng.integers(0, 3, n)
     X32, squares = DenseItems(X).singles()
     with pytest.MonkeyPatch.context() as patch, Workers(2) as workers:
-        patch.setattr(thresholds, "NEIGHBORHOOD", size)
-        got = thresholds.thresholds(X32, squares, X32, Labels(y), [min(n_near, n), min(n_far, n)], workers)
-    groups = thresholds.neighborhoods(X32, size)
+        patch.setattr(neighbor_bounds, "NEIGHBORHOOD", size)
+        got = neighbor_bounds.thresholds(X32, squares, X32, Labels(y), [min(n_near, n), min(n_far, n)], workers)
+    groups = neighbor_bounds.neighborhoods(X32, size)
     assert sorted(np.concatenate(groups).tolist()) == list(range(n))
     assert max(group.size for group in groups) <= size
     scores = squares / 2 - X32.astype(np.float64) @ X32.astype(np.float64).T

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from ._tensors import in_host_memory
 from ._validation import is_number
-from .device.tensors import in_host_memory
 from .exceptions import InvalidInputError
 
 _SMALL = {"float16", "int8", "uint8", "int16", "uint16", "bool"}

@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from ._arrays import Floats
+from ._tensors import is_on_gpu
 from .codes import pack, unpack, weighted_hamming
-from .device.tensors import is_on_gpu
 from .exceptions import InvalidInputError
 from .index import WeightedHammingIndex
 from .storage import checksum

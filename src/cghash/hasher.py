@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from copy import copy
 from typing import Any, Self
 
@@ -21,17 +21,17 @@ from ._arrays import Ints
 from ._items import features_kept, validated_items
 from ._kernels import n_threads
 from ._progress import FitProgress
+from ._tensors import in_host_memory, is_on_gpu
 from .checkpoints import Checkpoint, deciding, fingerprint_of
-from .device.tensors import in_host_memory, is_tensor
 from .estimator import MOST_BITS, CodeEstimator
 from .exceptions import FewerBitsWarning, FormatError, InvalidInputError
 from .learning import supervision
+from .learning.backend import Backend, ColumnSums, Nearest, PairWeights
 from .learning.column_generation import ColumnGeneration, Problem, State
-from .learning.columns import Columns, ColumnSums
-from .learning.device import start
+from .learning.cpu.backend import CpuBackend
+from .learning.cpu.columns import Columns
 from .learning.families import Family, Functions, family_of
 from .learning.losses import LOSSES, loss_of
-from .learning.pricing import PricedPairs
 from .learning.regularizers import REGULARIZERS, regularizer_of
 from .learning.result import ColumnRecord, FitResult
 from .learning.triplets import TripletSet
@@ -163,31 +163,28 @@ class CGHash(CodeEstimator):
         """
         began = time.perf_counter()
         self._check_parameters()
-        where = start.device_for(X, device)
-        with features_kept(self), ExitStack() as room:
-            X = self._validated(X, reset=True) if where is None else self._checked_for_device(X)
-            check.check_size(X)
-            if where is not None:
-                room.enter_context(self._room(X, triplets, where))
+        backend = self._backend(X, device)
+        with features_kept(self), ExitStack() as during:
+            X = self._checked_items(X, backend)
+            during.enter_context(backend.memory(X, self._family(), self._count_slots(X, triplets), self.n_bits))
             saved = Checkpoint(self.checkpoint)
             drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
             seed = saved.seed(drawn, fixed=self.random_state is not None)
             pairs = None if duplets is None else check.check_rows(duplets, 2, X.shape[0], "duplets", "two items")
-            items = X if where is None else start.put(X, where)
-            comparisons = self._triplets(items, y, triplets, triplet_weights, seed)
-            problem = self._problem(comparisons, pairs, unlabelled=y is None and triplets is None)
-            problem = problem if where is None else start.on_device(problem)
+            items = backend.put(X)
+            comparisons = self._triplets(items, y, triplets, triplet_weights, seed, backend.nearest)
+            problem = self._problem(pairs, unlabelled=y is None and triplets is None, backend=backend)
             compared = time.perf_counter()
             problem.family.prepare(items, np.random.default_rng([seed, 2**31]), n_threads(self.n_jobs))
             prepared = time.perf_counter()
             result = self._learn(
                 problem,
+                backend.sums(comparisons, problem, self.n_bits),
                 saved,
                 lambda: fingerprint_of(in_host_memory(X), comparisons, problem.regularizer.duplets, deciding(self)),
                 seed,
                 began,
                 on_bit,
-                None if where is None else start.sums_on(where, problem, self.n_bits),
             )
         result.seconds_triplets, result.seconds_family = compared - began, prepared - compared
         return self
@@ -241,12 +238,12 @@ class CGHash(CodeEstimator):
     def _learn(
         self,
         problem: Problem,
+        sums: tuple[ColumnSums, PairWeights],
         saved: Checkpoint,
         fingerprint: Callable[[], str],
         seed: int,
         began: float,
         on_bit: Callable[[int, ColumnRecord], None] | None = None,
-        sums: tuple[ColumnSums, PricedPairs] | None = None,
     ) -> FitResult:
         """Run Algorithm 1 from what a checkpoint holds, and keep what comes out."""
         state = saved.begin(fingerprint, seed, self.n_bits)
@@ -321,49 +318,50 @@ class CGHash(CodeEstimator):
             ensure_min_samples=least,
         )
 
-    def _checked_for_device(self, X: Any) -> Any:
-        """Items to be learned on a device: a tensor is checked where it lies."""
-        start.check_runs_on_device(self._family(), loss_of(self.loss))
-        if not is_tensor(X):
-            return self._validated(X, reset=True)
-        X = start.checked_tensor(X)
-        self.n_features_in_ = int(X.shape[1])
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+    def _backend(self, X: Any, device: Any) -> Backend:
+        """Where to learn: on the device asked for, else where a tensor on a GPU lies, else on the CPU."""
+        if device is None and not is_on_gpu(X):
+            return CpuBackend(n_threads(self.n_jobs))
+        from .device.learning.backend import DeviceBackend
+
+        return DeviceBackend(X.device if device is None else device, self._family(), loss_of(self.loss))
+
+    def _checked_items(self, X: Any, backend: Backend) -> Any:
+        if not backend.holds(X):
+            X = self._validated(X, reset=True)
+        else:
+            X = backend.checked(X)
+            self.n_features_in_ = int(X.shape[1])
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+        check.check_size(X)
         return X
 
-    def _room(self, X: Any, triplets: Any, where: Any) -> AbstractContextManager[None]:
-        """A device's memory for a fit."""
+    def _count_slots(self, X: Any, triplets: Any) -> int:
+        """About how many pair slots the triplets will have."""
         if isinstance(triplets, TripletSet):
-            n_slots = triplets.n_slots
-        elif triplets is not None:
-            n_slots = 2 * (np.size(triplets) // 3)
-        else:
-            n_slots = 2 * X.shape[0] * self.n_neighbors * (1 if self.sampling in ("neighbors", "classes") else 2)
-        return start.memory_of(X, self._family(), n_slots, self.n_bits, where)
+            return triplets.n_slots
+        if triplets is not None:
+            return 2 * len(triplets) if hasattr(triplets, "__len__") else 0  # what is no rows is refused later
+        return 2 * int(X.shape[0]) * self.n_neighbors * (1 if self.sampling in ("neighbors", "classes") else 2)
 
-    def _triplets(self, X: Any, y: Any, triplets: Any, weights: Any, seed: int) -> TripletSet:
+    def _triplets(
+        self, X: Any, y: Any, triplets: Any, weights: Any, seed: int, nearest: Nearest = CpuBackend.nearest
+    ) -> TripletSet:
         rng = np.random.default_rng([seed, 2**31 + 1])
-        how = self.sampling, self.n_neighbors, rng, n_threads(self.n_jobs)
+        how = self.sampling, self.n_neighbors, rng, n_threads(self.n_jobs), nearest
         return supervision.comparisons_of(X, y, triplets, weights, *how)
 
-    def _problem(self, triplets: TripletSet, duplets: Ints | None, unlabelled: bool) -> Problem:
+    def _problem(self, duplets: Ints | None, unlabelled: bool, backend: Backend) -> Problem:
         regularizer = regularizer_of(self.regularizer, self._resolved_c(unlabelled), duplets)
-        return Problem(triplets, loss_of(self.loss), regularizer, self._family())
+        return Problem(loss_of(self.loss), regularizer, backend.family(self._family()))
 
     def _family(self) -> Family:
         return family_of(self.hash_function, refined=self.method == "refined")
 
-    def _algorithm(self, problem: Problem, seed: int, sums: tuple[ColumnSums, PricedPairs] | None) -> ColumnGeneration:
-        return ColumnGeneration(
-            problem,
-            self.n_bits,
-            tol=self.tol,
-            seed=seed,
-            time_limit=np.inf if self.time_limit is None else self.time_limit,
-            n_threads=n_threads(self.n_jobs),
-            sums=sums,
-        )
+    def _algorithm(self, problem: Problem, seed: int, sums: tuple[ColumnSums, PairWeights]) -> ColumnGeneration:
+        time_limit = np.inf if self.time_limit is None else self.time_limit
+        return ColumnGeneration(problem, *sums, self.n_bits, tol=self.tol, seed=seed, time_limit=time_limit)
 
     def _keep(self, state: State, result: FitResult, quiet: bool = False) -> None:
         assert state.functions is not None

@@ -16,17 +16,17 @@ from sklearn.tree import DecisionTreeClassifier
 
 from cghash import CGHash
 from cghash.exceptions import FormatError, InvalidInputError
+from cghash.learning.cpu import features as feature_module
+from cghash.learning.cpu.features import Features, fit_scaler, standardized
+from cghash.learning.cpu.item_sums import CpuItemSums
+from cghash.learning.cpu.pairs import SignedPairs, signs
 from cghash.learning.families import FAMILIES, family_of, functions_class
-from cghash.learning.families import features as feature_module
-from cghash.learning.families.features import Features, fit_scaler, standardized
 from cghash.learning.families.linear import LinearFamily
-from cghash.learning.families.minorize import minorize_maximize, relaxed_gain, signs
-from cghash.learning.families.passes import LocalPasses
+from cghash.learning.families.minorize import minorize_maximize, relaxed_gain
 from cghash.learning.families.projection import RelaxedGain
 from cghash.learning.families.rbf import cluster_centres, drawn_items
 from cghash.learning.families.stump import StumpFunctions
 from cghash.learning.families.tree import TreeFamily, TreeFunctions
-from cghash.learning.pricing import SignedPairs
 from cghash.learning.supervision import from_labels
 from cghash.learning.triplets import from_rows
 
@@ -313,7 +313,7 @@ def test_gradient_of_the_relaxed_gain_agrees_with_finite_differences(make):
     X = np.where(np.abs(X) > 1.0, X, 0.0) + 3.0 * (np.arange(4) == 3)  # sparse, and not centred
     pairs = Pricing(X, y).pairs
     Z = standardized(make(X), fit_scaler(make(X)))
-    relaxed = RelaxedGain(LocalPasses(Z, pairs))
+    relaxed = RelaxedGain(CpuItemSums(Z, pairs))
     x = np.random.default_rng(3).normal(size=5)
     [(value, gradient)] = relaxed([x])
     dense = (X - X.mean(axis=0)) / np.ptp(X, axis=0)

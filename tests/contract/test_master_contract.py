@@ -6,10 +6,10 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from cghash.learning import master_choice
-from cghash.learning.columns import Columns
+from cghash.learning import master
+from cghash.learning.cpu.columns import Columns
 from cghash.learning.losses import LOSSES, Hinge
-from cghash.learning.master_choice import CuttingPlaneMaster, LinearProgramMaster, SmoothMaster, master_for
+from cghash.learning.master import CuttingPlaneMaster, LinearProgramMaster, SmoothMaster, master_for
 from cghash.learning.regularizers import regularizer_of
 from cghash.learning.triplets import from_lists, from_rows, join
 
@@ -217,7 +217,7 @@ def test_a_problem_without_columns_costs_the_loss_at_margin_zero(name):
 
 def test_hinge_problems_of_either_size_reach_one_optimum(monkeypatch):
     exact = Master("hinge", "l1 with duplets").solve()
-    monkeypatch.setattr(master_choice, "LP_TRIPLETS", 0)
+    monkeypatch.setattr(master, "LP_TRIPLETS", 0)
     problem = Master("hinge", "l1 with duplets")
     planes = problem.solve()
     assert planes.objective == pytest.approx(exact.objective, rel=1e-7)

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from cghash import CGHash
-from cghash.device import tensors
+from cghash import CGHash, _tensors
+from cghash.device.learning.backend import DeviceBackend
+from cghash.device.learning.item_sums import DeviceItemSums
+from cghash.device.learning.neighbors import _least, nearest
 from cghash.exceptions import DeviceMemoryError, InvalidInputError, MissingDeviceError
 from cghash.lab.criteria import evaluate
-from cghash.learning import neighbors
-from cghash.learning.column_generation import Problem, sums_in_memory
-from cghash.learning.device import start
-from cghash.learning.device.neighbors import _least, nearest
-from cghash.learning.device.passes import DevicePasses
+from cghash.learning.column_generation import Problem
+from cghash.learning.cpu import neighbors
+from cghash.learning.cpu.backend import CpuBackend
+from cghash.learning.cpu.item_sums import CpuItemSums
 from cghash.learning.families import family_of
-from cghash.learning.families.passes import LocalPasses
 from cghash.learning.losses import LOSSES
 from cghash.learning.master import solve_smooth
 from cghash.learning.regularizers import regularizer_of
@@ -93,12 +93,13 @@ def ragged(rng, n):
 
 def both(triplets, device, X, loss="squared_hinge", duplets=None, family="linear", refined=True, n_bits=20):
     """The same problem on the host and on a device: (problem, columns, pairs) of each."""
-    problem = Problem(triplets, LOSSES[loss], regularizer_of("l1", 1e-3, duplets), family_of(family, refined))
-    there = start.on_device(problem)
-    problem.family.prepare(X, np.random.default_rng(0), 1)
-    there.family.prepare(torch.from_numpy(X).to(device), np.random.default_rng(0), 1)
-    where = tensors.device_of(device)
-    return (problem, *sums_in_memory(problem, n_bits, 1)), (there, *start.sums_on(where, there, n_bits))
+    sides = []
+    for backend in (CpuBackend(), DeviceBackend(device, family_of(family, refined), LOSSES[loss])):
+        there = backend.family(family_of(family, refined))
+        problem = Problem(LOSSES[loss], regularizer_of("l1", 1e-3, duplets), there)
+        there.prepare(backend.put(X), np.random.default_rng(0), 1)
+        sides.append((problem, *backend.sums(triplets, problem, n_bits)))
+    return sides
 
 
 @on_each
@@ -142,7 +143,7 @@ def priced_pairs(device, n_live, duplets=None):
             columns.append(column)
         pairs.set_slopes(columns.slopes(np.full(5, 0.7))[1], problem.regularizer.duplet)
     (mine, _, pairs), (other, _, pairs_there) = sides
-    return LocalPasses(mine.family.features, pairs), DevicePasses(other.family.features, pairs_there)
+    return CpuItemSums(mine.family.features, pairs), DeviceItemSums(other.family.features, pairs_there)
 
 
 @on_each
@@ -361,7 +362,7 @@ def test_no_gpu_is_said_and_nothing_falls_back():
 
 
 def test_lack_of_memory_names_the_amount_and_what_to_lower(monkeypatch):
-    monkeypatch.setattr(tensors, "free_bytes", lambda device: 5 << 20)
+    monkeypatch.setattr(_tensors, "free_bytes", lambda device: 5 << 20)
     model = CGHash(2)
     with pytest.raises(
         DeviceMemoryError, match=r"1797 items of 64 features needs .* GiB .*5.00 MiB are free.*n_neighbors"
@@ -375,20 +376,20 @@ def test_a_model_serves_on_where_another_fit_finds_no_memory(monkeypatch):
     X, y = DIGITS
     model = CGHash(2, random_state=0).fit(X, y)
     codes = model.encode(X)
-    monkeypatch.setattr(tensors, "free_bytes", lambda device: 5 << 20)
+    monkeypatch.setattr(_tensors, "free_bytes", lambda device: 5 << 20)
     with pytest.raises(DeviceMemoryError):
         model.fit(np.hstack([X, X]), y, device="cpu")
     np.testing.assert_array_equal(model.encode(X), codes)
 
 
 def test_what_a_column_was_searched_by_is_let_go(monkeypatch):
-    made, begin = [], DevicePasses.__init__
+    made, begin = [], DeviceItemSums.__init__
 
     def remembered(self, *arguments):
         begin(self, *arguments)
         made.append(weakref.ref(self))
 
-    monkeypatch.setattr(DevicePasses, "__init__", remembered)
+    monkeypatch.setattr(DeviceItemSums, "__init__", remembered)
     alive = []
 
     def look(*about):

@@ -10,10 +10,11 @@ import triton.language as tl  # noqa: F401  # jit looks for it
 made = torch.zeros
 torch.zeros = lambda *shape, pin_memory=False, **how: made(*shape, **how)  # no GPU, nothing to pin for
 
+from cghash.device.learning.margins import Group  # noqa: E402
+
 from cghash.device import kernels, launches, scans  # noqa: E402
+from cghash.device.learning import recorded  # noqa: E402
 from cghash.device.scans import Asked, DeviceWeights, Segment, TorchPasses  # noqa: E402
-from cghash.learning.device import recorded  # noqa: E402
-from cghash.learning.device.margins import Group  # noqa: E402
 
 
 @triton.jit

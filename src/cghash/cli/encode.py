@@ -70,7 +70,7 @@ def encode(
     kind = kind or _format_of(output)
     _check_output(output, kind, bits)
     if device is not None:
-        from ..device.tensors import device_of
+        from .._tensors import device_of
 
         device_of(device)  # an error now, and not after some of the output
     hasher = load_model(model, ranks=False)

@@ -15,7 +15,7 @@ from ..checkpoints import Checkpoint, deciding
 from ..exceptions import CGHashWarning, InvalidInputError, NothingToLearnError
 from ..hasher import CGHash
 from ..learning.column_generation import Problem
-from ..learning.families.features import bytes_pay, scaler_of
+from ..learning.cpu.features import bytes_pay, scaler_of
 from ..learning.families.rbf import N_LANDMARKS, SAMPLE, WIDTH, gamma_for
 from ..learning.losses import loss_of
 from ..learning.regularizers import regularizer_of
@@ -103,10 +103,10 @@ def _run(team: Team, model: CGHash, saved: Checkpoint, fingerprint: str, began: 
     family = PartedFamily(team, frame, refined=model.method == "refined")
     first = team.sources[0]
     C = model._resolved_c(unlabelled=first.near is None and not first.items.has_labels)
-    problem = Problem(None, columns.loss, regularizer_of(model.regularizer, C, None), family)
+    problem = Problem(columns.loss, regularizer_of(model.regularizer, C, None), family)
     prepared = time.perf_counter()
     model.n_features_in_ = first.items.n_features
-    result = model._learn(problem, saved, lambda: fingerprint, team.plan.seed, began, sums=(columns, pairs))
+    result = model._learn(problem, (columns, pairs), saved, lambda: fingerprint, team.plan.seed, began)
     result.seconds_triplets, result.seconds_family = compared - began, prepared - compared
 
 

@@ -2,7 +2,7 @@
 
 | module     | what it does                                                                  |
 |------------|-------------------------------------------------------------------------------|
-| `tensors`  | which device was asked for, memory on it, and errors that say what to change  |
+| `learning` | the backend of fits: columns, pairs, sums over items, neighbours there        |
 | `blocks`   | `DeviceBlocks`: codes that stay on the device, with the face of `CodeBlocks`   |
 | `search`   | the nearest codes: a bound for all codes, exact distances for those that pass  |
 | `bounds`   | weights rounded down to few bits: distances that are never too large           |

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Codes, Floats, Ints
+from .._tensors import device_of, import_torch, is_tensor, memory_for
 from ..exceptions import DeviceMemoryError, InvalidInputError
 from .scans import DeviceWeights, Segment, Tensor, passes_of
 from .search import Search, batches, gathered
-from .tensors import device_of, import_torch, is_tensor, memory_for
 
 SMALL_SAMPLE, LARGE_SAMPLE = 1 << 18, 1 << 22  # codes, whose k-th nearest bounds that of all
 WHOLE = 1024  # capacities and samples are multiples of it, which kernels read at once

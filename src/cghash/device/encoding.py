@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Floats
+from .._tensors import device_of, import_torch, memory_for
 from ..exceptions import InvalidInputError
-from .tensors import device_of, import_torch, memory_for
 
 Tensor = Any
 

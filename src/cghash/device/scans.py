@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .._arrays import Ints
+from .._tensors import import_torch
 from .bounds import Bound, bound_of
-from .tensors import import_torch
 
 if TYPE_CHECKING:
     from .blocks import DeviceBlocks

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._arrays import Ints
+from .._tensors import import_torch
 from .scans import FAR, Asked, DeviceWeights, Segment, Tensor, is_few, is_set
-from .tensors import import_torch
 
 if TYPE_CHECKING:
     from .blocks import DeviceBlocks

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Codes
+from .._tensors import import_torch
 from .encoding import Encoder, Tensor
-from .tensors import import_torch
 
 BLOCK_BYTES = 1 << 26  # of items, copied at once
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import Array, Ints
+from .._tensors import is_tensor
 from ..codes import check_padding
-from ..device.tensors import is_tensor
 from ..exceptions import InvalidInputError
 
 MOST_BITS = 1024

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 from .. import _kernels
 from .._arrays import Codes, Floats, Ints
 from .._interrupts import held_off
+from .._tensors import device_of, is_on_gpu, is_tensor
 from .._validation import check_answers, check_jobs, check_whole
 from ..codes import check_weights, whole_weights
-from ..device.tensors import device_of, is_on_gpu, is_tensor
 from ..exceptions import InvalidInputError
 from .checks import (
     LARGEST_ID,

@@ -6,21 +6,18 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from .._arrays import Bools, Floats
 from ..exceptions import ConvergenceWarning, NothingToLearnError
-from .columns import Columns, ColumnSums
+from .backend import ColumnSums, PairWeights
 from .families.base import Family, Functions, Priced
 from .losses import Loss
-from .master_choice import Master, master_for
-from .pricing import PricedPairs, SignedPairs
+from .master import Master, master_for
 from .regularizers import Regularizer
 from .result import ColumnRecord, FitResult
 from .solution import MasterSolution, feasible_share, reach, relative_gap
-from .triplets import TripletSet
 
 _ATTEMPTS = 3  # of a search by heuristics, before it is believed that there is nothing more
 _TIGHTEST = 1e-8  # relative gap of a master problem below which it is not solved again
@@ -37,9 +34,8 @@ class State:
 
 @dataclass(frozen=True)
 class Problem:
-    """The full problem: triplets, loss, regulariser, and the family to choose functions from."""
+    """What is to be learned from triplets: loss, regulariser, and the family to choose functions from."""
 
-    triplets: TripletSet | None  # None where they lie elsewhere, behind `ColumnSums`
     loss: Loss
     regularizer: Regularizer
     family: Family
@@ -51,6 +47,8 @@ class ColumnGeneration:
     Parameters
     ----------
     problem : Problem
+    columns, pairs : ColumnSums and PairWeights
+        What a backend knows of the triplets.
     n_bits : int
         ℓ, the number of hash functions to learn at most.
     tol : float
@@ -59,27 +57,23 @@ class ColumnGeneration:
         Column j's random numbers depend on (seed, j) alone, so a resumed run draws the same.
     time_limit : float
         Seconds after which no further column is begun.
-    sums : ColumnSums and PricedPairs, optional
-        Where the triplets lie; by default here, in memory.
     """
 
     def __init__(
         self,
         problem: Problem,
+        columns: ColumnSums,
+        pairs: PairWeights,
         n_bits: int,
         *,
         tol: float = 1e-6,
         seed: int = 0,
         time_limit: float = np.inf,
-        n_threads: int = 1,
-        sums: tuple[ColumnSums, PricedPairs] | None = None,
     ) -> None:
         self.problem, self.n_bits, self.tol = problem, n_bits, tol
         self.seed, self.time_limit = seed, time_limit
-        self.columns: ColumnSums
-        self.pairs: Any  # PricedPairs here; their family asks them for more
-        self.columns, self.pairs = sums_in_memory(problem, n_bits, n_threads) if sums is None else sums
-        self.master: Master = master_for(self.columns, problem.regularizer.upper)
+        self.columns, self.pairs = columns, pairs
+        self.master: Master = master_for(columns, problem.regularizer.upper)
         self._costs: list[float] = []
         self._bits: set[bytes] = set()
 
@@ -302,16 +296,6 @@ class ColumnGeneration:
 
     def _cost(self) -> Floats:
         return np.array(self._costs)
-
-
-def sums_in_memory(problem: Problem, n_bits: int, n_threads: int) -> tuple[Columns, SignedPairs]:
-    """Columns over the triplets, and signed pairs over the slots of the triplets, then of the duplets."""
-    triplets, duplets = problem.triplets, problem.regularizer.duplets
-    assert triplets is not None
-    columns = Columns(triplets, problem.loss, n_threads, min(n_bits, 256))
-    first, second = triplets.slots()
-    ends = np.concatenate([first, duplets[:, 0]]), np.concatenate([second, duplets[:, 1]])
-    return columns, SignedPairs(*ends, triplets.n_items, n_threads)
 
 
 def full_bound(

@@ -10,28 +10,18 @@ Kiwiel 1995); this keeps it from the far corners where the model is wrong.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 from scipy.optimize import nnls
 
 from .._arrays import Floats
 from ..exceptions import InvalidInputError
+from .backend import ColumnSums
 from .hinge_lp import new_program, run_program
 from .solution import MasterSolution, feasible_share, relative_gap
 
 _LEVEL = 0.7  # of the gap, above the bound: on digits and MNIST 0.6 … 0.8 need fewest evaluations
 _TOO_HIGH = 1e6  # times the best objective: a cut there would only spoil the numbers of the linear program
-
-
-class Columns(Protocol):
-    """What the method asks of the columns: F, its gradient, and its slopes over slots."""
-
-    @property
-    def n_columns(self) -> int: ...
-    def evaluate(self, w: Floats) -> tuple[float, Floats]: ...
-    def slopes(self, w: Floats) -> tuple[float, Floats]: ...
-    def adjoint(self, q: Floats) -> Floats: ...
 
 
 class CuttingPlane:
@@ -44,18 +34,19 @@ class CuttingPlane:
     Parameters
     ----------
     tol : relative gap, (objective − bound) / objective, to reach.
+    least : inf F over all weights, 0 for most losses: the method sees F − least ≥ 0.
     max_evaluations : in one solve; past them the solution says that it did not converge.
     """
 
-    def __init__(self, *, tol: float = 1e-4, max_evaluations: int = 5000) -> None:
-        self.tol = tol
+    def __init__(self, *, tol: float = 1e-4, least: float = 0.0, max_evaluations: int = 5000) -> None:
+        self.tol, self.least = tol, least
         self.max_evaluations = max_evaluations
         self._w = np.zeros(0)
         self._mixture: tuple[float, Floats] | None = None  # Σ λ_k b_k, Σ λ_k q_k: a cut, whatever the columns
 
-    def solve(self, columns: Columns, cost: Floats, upper: float = np.inf) -> MasterSolution:
+    def solve(self, columns: ColumnSums, cost: Floats, upper: float = np.inf) -> MasterSolution:
         """Minimise F(w) + Σ cost·w over 0 ≤ w ≤ upper; cost is (m,), ≥ 0."""
-        search = _Search(columns, cost, upper)
+        search = _Search(columns, cost, upper, self.least)
         if self._mixture is not None:
             search.add_mixture(*self._mixture)
         search.visit(np.minimum(np.pad(self._w, (0, columns.n_columns - self._w.size)), upper))
@@ -67,14 +58,15 @@ class CuttingPlane:
         intercept, slopes = search.mixture()
         self._w, self._mixture = search.w, (intercept, slopes)
         converged = relative_gap(search.objective, search.bound) <= self.tol
-        return MasterSolution(search.w, search.objective, search.bound, slopes, search.n_evaluations, converged)
+        found = search.objective + self.least, search.bound + self.least
+        return MasterSolution(search.w, *found, slopes, search.n_evaluations, converged)
 
 
 class _Search:
     """One solve: the model, the best point, and the shares λ of the cuts in the best bound."""
 
-    def __init__(self, columns: Columns, cost: Floats, upper: float) -> None:
-        self.columns, self.cost, self.upper = columns, cost, upper
+    def __init__(self, columns: ColumnSums, cost: Floats, upper: float, least: float) -> None:
+        self.columns, self.cost, self.upper, self.least = columns, cost, upper, least
         self.model = _Model(cost, upper)
         self.sources: list[Callable[[], Floats]] = []  # of each cut's slopes
         self.w, self.objective = np.zeros(cost.size), np.inf
@@ -90,6 +82,7 @@ class _Search:
     def visit(self, w: Floats) -> None:
         """Evaluate at w, or nearer to the best point if the loss explodes there, and add the cut."""
         value, gradient = self.columns.evaluate(w)
+        value -= self.least
         self.n_evaluations += 1
         if not value <= _TOO_HIGH * max(1.0, self.objective):
             return self._visit_nearer(w)

@@ -6,6 +6,7 @@ a loss; `smooth = False` on it asks for the solver of non-smooth problems.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 from .._arrays import Floats
 from .._validation import did_you_mean
 from ..exceptions import InvalidInputError
+
+ClosedDual = Callable[[float, float, float, float], float]  # scale, Σ p f(ρ), Σ p u, Σ p u ρ
 
 
 @runtime_checkable
@@ -37,6 +40,8 @@ class _BuiltIn:
     smooth = True
     dead_above = np.inf  # margins from here on have no multiplier
 
+    closed_dual: ClosedDual | None = None  # −Σ p f*(−scale·u), where these sums say it
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
@@ -59,6 +64,10 @@ class SquaredHinge(_BuiltIn):
     def conjugate(self, slope: Floats) -> Floats:
         return np.where(slope <= 0.0, slope + slope**2 / 4.0, np.inf)
 
+    @staticmethod
+    def closed_dual(scale: float, value: float, total: float, moment: float) -> float:
+        return scale * total - scale**2 * value  # f*(−v) = −v + v²/4, and u²/4 = f
+
 
 class Hinge(_BuiltIn):
     """f(ρ) = max(0, 1 − ρ).
@@ -77,6 +86,10 @@ class Hinge(_BuiltIn):
 
     def conjugate(self, slope: Floats) -> Floats:
         return np.where((slope <= 0.0) & (slope >= -1.0), slope, np.inf)
+
+    @staticmethod
+    def closed_dual(scale: float, value: float, total: float, moment: float) -> float:
+        return scale * total  # f*(−v) = −v on [0, 1]
 
 
 class Logistic(_BuiltIn):
@@ -121,6 +134,11 @@ class Exponential(_BuiltIn):
         u = np.maximum(-np.asarray(slope, dtype=np.float64), 0.0)
         return np.where(np.asarray(slope) <= 0.0, _entropy(u) - u, np.inf)
 
+    @staticmethod
+    def closed_dual(scale: float, value: float, total: float, moment: float) -> float:
+        log_scale = float(np.log(scale)) if scale > 0 else 0.0
+        return scale * (moment + total - log_scale * total)  # f*(−v) = v log v − v with log u = −ρ
+
 
 def _entropy(u: Floats) -> Floats:
     """u·log u, 0 at 0."""
@@ -133,6 +151,11 @@ LOSSES = {loss.name: loss for loss in (SquaredHinge(), Hinge(), Logistic(), Expo
 def kernel_code(loss: Loss) -> int | None:
     """The number by which the kernels know a loss; None for one that they do not, also one derived from another."""
     return loss.code if type(loss) in {type(known) for known in LOSSES.values()} else None  # type: ignore[attr-defined]
+
+
+def closed_dual(loss: Loss) -> ClosedDual | None:
+    """That of a built-in loss, where it has one; None for all others, whose formulas are their own."""
+    return None if kernel_code(loss) is None else loss.closed_dual  # type: ignore[attr-defined]
 
 
 def loss_of(loss: Any) -> Loss:

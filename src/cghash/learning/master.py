@@ -1,20 +1,33 @@
-"""The restricted master problem min_w F(w) + Σ_j cost_j w_j, 0 ≤ w ≤ upper (eq. 7, 15), for a smooth loss.
+"""The restricted master problem min_w F(w) + Σ_j cost_j w_j, 0 ≤ w ≤ upper (eq. 7, 15), and its solvers.
 
-`bound` below is the dual objective of the multipliers u at w (eq. 9, 17), made feasible: where weights are unbounded u
-is scaled by θ until no column's gain exceeds its cost; −f*(−θu) is concave in θ, so it is at least the chord between
-θ = 0 and θ = 1, which costs nothing. No θ > 0 mends the gain of a column without cost: there the bound speaks of
-weights up to `reach(w)`; the problem being convex, an optimum inside is the optimum. Non-smooth losses are solved in
-hinge_lp.py and cutting_plane.py.
+| loss                          | triplets     | solver                                   |
+|-------------------------------|--------------|------------------------------------------|
+| smooth                        | any          | L-BFGS-B (`solve_smooth`)                |
+| hinge                         | ≤ 20 000     | HiGHS on the dual (hinge_lp.py)          |
+| hinge, any non-smooth loss    | any          | cutting planes (cutting_plane.py)        |
+
+`bound` of a smooth loss is the dual objective of the multipliers u at w (eq. 9, 17), made feasible: where weights are
+unbounded u is scaled by θ until no column's gain exceeds its cost; −f*(−θu) is concave in θ, so it is at least the
+chord between θ = 0 and θ = 1, which costs nothing. No θ > 0 mends the gain of a column without cost: there the bound
+speaks of weights up to `reach(w)`; the problem being convex, an optimum inside is the optimum.
 """
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from scipy.optimize import minimize
 
-from .._arrays import Floats
-from .columns import ColumnSums
+from .._arrays import Bools, Floats
+from .backend import ColumnSums
+from .cutting_plane import CuttingPlane
+from .hinge_lp import HingeDual
+from .losses import Hinge
 from .solution import MasterSolution, feasible_share, reach, relative_gap
+from .triplets import TripletSet
+
+LP_TRIPLETS = 20_000  # up to which the linear program keeps pace with the cutting planes
 
 
 class _Objective:
@@ -77,3 +90,77 @@ def solve_smooth(
     used = columns.n_evaluations - before
     converged = objective.gap <= max(tol, 1e-7)  # closer than that L-BFGS-B may end at rounding level
     return MasterSolution(objective.w, objective.value, objective.bound, slopes, used, converged)
+
+
+class Master(Protocol):
+    """Solves the restricted master problems of one run, one after another."""
+
+    tol: float  # relative gap to which it solves
+    stateful: bool  # whether an answer depends on the answers before it
+
+    def added(self, bits: Bools, cost: float) -> None:
+        """A column was appended."""
+
+    def solve(self, cost: Floats, w0: Floats) -> MasterSolution:
+        """All weights anew, from `w0` where that helps."""
+
+
+class SmoothMaster:
+    """Smooth losses: L-BFGS-B, each problem from the weights of the one before."""
+
+    stateful = False
+
+    def __init__(self, columns: ColumnSums, upper: float) -> None:
+        self.columns, self.upper, self.tol = columns, upper, 1e-5
+
+    def added(self, bits: Bools, cost: float) -> None:
+        pass
+
+    def solve(self, cost: Floats, w0: Floats) -> MasterSolution:
+        return solve_smooth(self.columns, cost, self.upper, w0, self.tol)
+
+
+class LinearProgramMaster:
+    """The hinge loss over triplets few enough to be written out: exact, one new row a column."""
+
+    stateful = True
+
+    def __init__(self, triplets: TripletSet, upper: float) -> None:
+        self.tol = 1e-9
+        self._items = triplets.slots()
+        self._near, self._far, p = triplets.triplet_slots()
+        self._dual = HingeDual(p, self._near, self._far, triplets.n_slots, upper=upper)
+
+    def added(self, bits: Bools, cost: float) -> None:
+        differs = (bits[self._items[0]] != bits[self._items[1]]).astype(np.int8)  # (n_slots,)
+        self._dual.add_column(differs[self._far] - differs[self._near], cost)
+
+    def solve(self, cost: Floats, w0: Floats) -> MasterSolution:
+        return self._dual.solve()
+
+
+class CuttingPlaneMaster:
+    """Any convex loss over any number of triplets, from evaluations alone."""
+
+    stateful = True
+
+    def __init__(self, columns: ColumnSums, upper: float) -> None:
+        self.columns, self.upper, self.tol = columns, upper, 1e-4
+        self._planes = CuttingPlane(least=-float(np.asarray(columns.loss.conjugate(np.zeros(1)))[0]))  # inf f
+
+    def added(self, bits: Bools, cost: float) -> None:
+        pass
+
+    def solve(self, cost: Floats, w0: Floats) -> MasterSolution:
+        self._planes.tol = self.tol
+        return self._planes.solve(self.columns, cost, self.upper)
+
+
+def master_for(columns: ColumnSums, upper: float) -> Master:
+    """The solver for a loss and a number of triplets."""
+    if getattr(columns.loss, "smooth", True):
+        return SmoothMaster(columns, upper)
+    triplets = columns.triplets
+    if triplets is not None and type(columns.loss) is Hinge and triplets.n_triplets <= LP_TRIPLETS:
+        return LinearProgramMaster(triplets, upper)
+    return CuttingPlaneMaster(columns, upper)

@@ -8,9 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._arrays import Array, Ints
-from ..device.tensors import in_host_memory, is_tensor
+from .._tensors import in_host_memory
 from ..exceptions import InvalidInputError, NothingToLearnError
-from . import neighbors
+from .backend import Nearest
+from .cpu.neighbors import nearest as nearest_in_memory
 from .triplets import TripletSet, from_lists, from_rows, join
 
 SAMPLINGS = ("mixed", "neighbors", "classes")
@@ -30,6 +31,7 @@ def comparisons_of(
     n_neighbors: int,
     rng: np.random.Generator,
     n_threads: int,
+    nearest: Nearest = nearest_in_memory,
 ) -> TripletSet:
     """The triplets of a fit: those given, as rows (t, 3) or a set; else by labels y; else by Euclidean neighbours."""
     n = X.shape[0]
@@ -42,11 +44,11 @@ def comparisons_of(
     if weights is not None:
         raise InvalidInputError("triplet_weights must come with triplets")
     if y is None:
-        return from_neighbors(X, sampling or "classes", n_neighbors, rng, n_threads)
+        return from_neighbors(X, sampling or "classes", n_neighbors, rng, n_threads, nearest)
     relevance = relevance_of(in_host_memory(y))
     if relevance.shape[0] != n:
         raise InvalidInputError(f"y must have one entry for each of {n} items, got {relevance.shape[0]}")
-    return from_labels(X, relevance, sampling or "mixed", n_neighbors, rng, n_threads)
+    return from_labels(X, relevance, sampling or "mixed", n_neighbors, rng, n_threads, nearest)
 
 
 def _checked_set(triplets: TripletSet, n_items: int, weights: Any) -> TripletSet:
@@ -58,7 +60,13 @@ def _checked_set(triplets: TripletSet, n_items: int, weights: Any) -> TripletSet
 
 
 def from_labels(
-    X: Any, relevance: Any, sampling: str, n_neighbors: int, rng: np.random.Generator, n_threads: int
+    X: Any,
+    relevance: Any,
+    sampling: str,
+    n_neighbors: int,
+    rng: np.random.Generator,
+    n_threads: int,
+    nearest: Nearest = nearest_in_memory,
 ) -> TripletSet:
     """Product blocks from labels (n,) or a multi-label indicator matrix (n, L).
 
@@ -69,7 +77,7 @@ def from_labels(
     n = X.shape[0]
     sets = []
     if sampling in ("neighbors", "mixed"):
-        near, far = _nearest(X, relevance, n_neighbors, n_neighbors, n_threads)
+        near, far = nearest(X, relevance, n_neighbors, n_neighbors, n_threads)
         sets.append(from_lists(near, far, n))
     if sampling in ("classes", "mixed"):
         near, far = draw(relevance, n_neighbors, rng)
@@ -77,7 +85,14 @@ def from_labels(
     return join(sets)
 
 
-def from_neighbors(X: Any, sampling: str, n_neighbors: int, rng: np.random.Generator, n_threads: int) -> TripletSet:
+def from_neighbors(
+    X: Any,
+    sampling: str,
+    n_neighbors: int,
+    rng: np.random.Generator,
+    n_threads: int,
+    nearest: Nearest = nearest_in_memory,
+) -> TripletSet:
     """Product blocks without labels: each item's K nearest items against farther ones.
 
     The farther ones are the next K (`neighbors`), K drawn from all the rest (`classes`), or both (`mixed`).
@@ -86,7 +101,7 @@ def from_neighbors(X: Any, sampling: str, n_neighbors: int, rng: np.random.Gener
     if n < 3:
         raise NothingToLearnError(f"X must have at least 3 items to compare, got {n}")
     k = min(n_neighbors, (n - 1) // 2)
-    near, _ = _nearest(X, None, 2 * k, 0, n_threads)
+    near, _ = nearest(X, None, 2 * k, 0, n_threads)
     near, next_ones = near[:, :k], near[:, k:]
     sets = []
     if sampling in ("neighbors", "mixed"):
@@ -95,15 +110,6 @@ def from_neighbors(X: Any, sampling: str, n_neighbors: int, rng: np.random.Gener
         taken = np.sort(np.concatenate([np.arange(n)[:, None], near], axis=1), axis=1)
         sets.append(from_lists(near, _skip(draw_distinct(rng, n, n - k - 1, k), taken), n))
     return join(sets)
-
-
-def _nearest(X: Any, relevance: Any, n_near: int, n_far: int, n_threads: int) -> tuple[Ints, Ints]:
-    """The neighbour graph, where the items are: a tensor's on its device."""
-    if is_tensor(X):
-        from .device.neighbors import nearest
-
-        return nearest(X, relevance, n_near, n_far, n_threads)
-    return neighbors.nearest(X, relevance, n_near, n_far, n_threads)
 
 
 def check_learnable(relevance: Any) -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Floats
-from ..learning.families.base import rows_in_blocks
+from .._arrays import Floats, rows_in_blocks
 from ..learning.families.rbf import drawn_items, squared_distances
 
 _SAMPLE = 2000  # items that the width is taken from

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _validation as check
 from .._arrays import Bools, Floats, Ints
-from ..learning.neighbors import nearest
+from ..learning.cpu.neighbors import nearest
 from ..learning.supervision import draw, draw_distinct
 from .base import Peer
 

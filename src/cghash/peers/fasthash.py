@@ -17,10 +17,9 @@ import numpy as np
 from sklearn.tree import DecisionTreeRegressor
 
 from .. import _validation as check
-from .._arrays import Array, Bools, Floats, Ints
+from .._arrays import Array, Bools, Floats, Ints, rows_in_blocks
 from ..exceptions import FormatError
-from ..learning.families.base import rows_in_blocks
-from ..learning.families.features import fit_scaler, standardized
+from ..learning.cpu.features import fit_scaler, standardized
 from ..learning.families.tree import TreeFunctions, tree_functions
 from .base import Peer
 from .graph_cuts import blocks_of, infer_bits

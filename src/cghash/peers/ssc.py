@@ -16,8 +16,8 @@ import numpy as np
 from .. import _validation as check
 from .._arrays import Bools, Floats, Ints
 from ..exceptions import InvalidInputError
+from ..learning.cpu.neighbors import nearest
 from ..learning.families.ranks import midpoint
-from ..learning.neighbors import nearest
 from ..learning.supervision import draw
 from .base import Peer
 

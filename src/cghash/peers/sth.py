@@ -87,7 +87,7 @@ def neighbor_graph(X: Any, k: int, weights: str) -> sp.csr_matrix:
     >>> neighbor_graph(np.array([[1.0, 0.0], [1.0, 0.0], [0.6, 0.8]]), 1, "cosine").toarray().round(2).tolist()
     [[0.0, 1.0, 0.6], [1.0, 0.0, 0.0], [0.6, 0.0, 0.0]]
     """
-    from ..learning.neighbors import nearest
+    from ..learning.cpu.neighbors import nearest
 
     n, sizes = len(X), np.abs(X).max(axis=1, keepdims=True)
     if weights == "cosine":

@@ -11,11 +11,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ..._arrays import Array, Bools, Floats, Singles
-from ...learning.families.base import rows_in_blocks
-from ...learning.families.features import Features, Scaler, in_bytes, standardized
+from ..._arrays import Array, Bools, Floats, Singles, rows_in_blocks
+from ...learning.backend import Direction
+from ...learning.cpu.features import Features, Scaler, in_bytes, standardized
 from ...learning.families.linear import LinearFunctions, projected_bits
-from ...learning.families.passes import Direction
 from ...learning.families.projection import ProjectionPricing
 from ...learning.families.rbf import RBFFunctions, bumps, pricing_over_bumps
 

@@ -12,11 +12,12 @@ from sklearn.base import clone
 from ..._arrays import Array, Bools, Floats, Ints, Singles
 from ...exceptions import NothingToLearnError
 from ...hasher import CGHash
-from ...learning.columns import Columns
-from ...learning.families.features import are_bytes
-from ...learning.families.passes import Direction, LocalPasses
+from ...learning.backend import Direction
+from ...learning.cpu.columns import Columns
+from ...learning.cpu.features import are_bytes
+from ...learning.cpu.item_sums import CpuItemSums
+from ...learning.cpu.pairs import SignedPairs
 from ...learning.losses import loss_of
-from ...learning.pricing import SignedPairs
 from ...learning.triplets import TripletSet, from_rows
 from ..partitions import Partition
 from .frames import Frame, Planes, Prepared, RBFFrame
@@ -77,7 +78,7 @@ class Share:
         self.triplets = self._compared(X, y)
         self._items = X if plan.in_memory else None
         self._prepared: Prepared | None = None
-        self._passes: LocalPasses | None = None
+        self._passes: CpuItemSums | None = None
 
     def restore(self, history: History) -> None:
         """Go through what happened before."""
@@ -216,13 +217,13 @@ class Share:
         assert self.frame is not None
         return self.frame.prepared(self.items(), self.n_threads) if self._prepared is None else self._prepared
 
-    def passes(self) -> LocalPasses | None:
+    def passes(self) -> CpuItemSums | None:
         """Over the live items of the last slopes; None where there are none."""
         if self.triplets is None or not self.pairs.n_live:
             return None
         if self._passes is not None:
             return self._passes
-        made = LocalPasses(self.prepared().features, self.pairs)
+        made = CpuItemSums(self.prepared().features, self.pairs)
         self._passes = made if self.plan.in_memory else None
         return made
 

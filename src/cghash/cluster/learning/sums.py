@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array, Floats, Singles
-from ...learning.families.base import Family, Functions, Priced
-from ...learning.families.passes import Direction, Moments, Pull, Solver, ridge_solver
+from ...learning.backend import Direction, Moments, Pull, Solver
+from ...learning.cpu.item_sums import ridge_solver
+from ...learning.families.base import Candidate
+from ...learning.families.projection import HyperplaneFamily
 from ...learning.losses import Loss
 from .frames import Frame, Planes
 from .team import Team
@@ -38,6 +40,7 @@ class PartedColumns:
 
     def __init__(self, team: Team, loss: Loss, n_triplets: int, n_slots: int) -> None:
         self.team, self.loss = team, loss
+        self.triplets = None  # in memory
         self.n_triplets, self.n_slots = n_triplets, n_slots
         self.n_columns = self.n_evaluations = 0
 
@@ -71,7 +74,7 @@ class PartedColumns:
 
 
 class PartedPairs:
-    """`PricedPairs` over shares, and the `Passes` that a search makes over their live items."""
+    """`PairWeights` over shares, and the `ItemSums` that a search makes over their live items."""
 
     def __init__(self, team: Team, columns: PartedColumns, n_items: int, n_features: int) -> None:
         self.team, self.columns = team, columns
@@ -109,7 +112,7 @@ class PartedPairs:
         return ridge_solver(self.team.total("gram")[0], share)
 
 
-class PartedFamily(Family):
+class PartedFamily(HyperplaneFamily):
     """Functions over a frame, searched by sums over shares."""
 
     def __init__(self, team: Team, frame: Frame, refined: bool) -> None:
@@ -119,18 +122,14 @@ class PartedFamily(Family):
     def prepare(self, X: Any, rng: np.random.Generator, n_threads: int) -> None:
         """The frame was made already, from all shares."""
 
-    def price(self, pairs: Any, rng: np.random.Generator, taken: Functions | None) -> Priced:
-        directions, evaluations, n_bytes = self.pricing.search(pairs, rng)
+    def item_sums(self, pairs: PartedPairs) -> PartedPairs:
+        return pairs
+
+    def candidates(self, directions: list[Direction], pairs: PartedPairs) -> list[Candidate]:
         planes = [self.frame.plane(direction) for direction in directions]
         gains, told = self._told(planes)
-        order = np.argsort(-gains, kind="stable").tolist()
-        return Priced(
-            [self.frame.functions(planes[i]) for i in order],
-            [told[i] for i in order],
-            [float(gains[i]) for i in order],
-            n_evaluations=evaluations,
-            bytes_read=n_bytes,
-        )
+        functions = [self.frame.functions(plane) for plane in planes]
+        return [Candidate(*one) for one in zip(functions, told, gains.tolist(), strict=True)]
 
     def training_bits(self, function: Any) -> Any:
         return self._told([Planes(function.coef, function.intercept)])[1][0]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from ..._arrays import Array, Bools
-from ..pricing import SignedPairs
-
-ROWS_AT_A_TIME = 8192
+from ...exceptions import FormatError
+from ..cpu.pairs import SignedPairs
 
 
 class Functions(ABC):
@@ -54,6 +53,56 @@ class Functions(ABC):
 
 
 @dataclass(frozen=True)
+class ArrayFunctions(Functions):
+    """Base for dataclasses of arrays: those in `shared` belong to all functions at once, those in `whole` are whole."""
+
+    shared: ClassVar[tuple[str, ...]] = ()
+    whole: ClassVar[tuple[str, ...]] = ()
+
+    def __len__(self) -> int:
+        return len(getattr(self, self._rows()[0]))
+
+    def head(self, m: int) -> Self:
+        return replace(self, **{name: getattr(self, name)[:m] for name in self._rows()})
+
+    def one(self, j: int) -> Self:
+        return replace(self, **{name: getattr(self, name)[j : j + 1] for name in self._rows()})
+
+    def joined(self, other: Self) -> Self:
+        both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in self._rows()}
+        return replace(self, **both)
+
+    def arrays(self) -> dict[str, Array]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> Self:
+        missing = [f.name for f in fields(cls) if f.name not in arrays]
+        if missing:
+            raise FormatError(f"functions of family {cls.family!r} lack the arrays {missing}")
+        made = cls(**{f.name: arrays[f.name] for f in fields(cls)})
+        if any(not _is_kind(a, name in cls.whole) for name, a in made.arrays().items()):
+            raise FormatError(f"arrays of family {cls.family!r} must be float64, and {list(cls.whole)} whole numbers")
+        if any(not np.all(np.isfinite(a)) for a in made.arrays().values()):
+            raise FormatError(f"functions of family {cls.family!r} hold values that are not finite")
+        if any(getattr(made, name).ndim == 0 or len(getattr(made, name)) != len(made) for name in made._rows()):
+            raise FormatError(f"the arrays of family {cls.family!r} differ in their number of functions")
+        made.check()
+        return made
+
+    def check(self) -> None:
+        """Raise FormatError when shapes or values do not fit together."""
+
+    @classmethod
+    def _rows(cls) -> list[str]:
+        return [f.name for f in fields(cls) if f.name not in cls.shared]
+
+
+def _is_kind(array: Array, whole: bool) -> bool:
+    return np.can_cast(array.dtype, np.int64) and array.dtype.kind in "iu" if whole else array.dtype == np.float64
+
+
+@dataclass(frozen=True)
 class Priced:
     """Candidates of one pricing problem, each a single function, the largest true gain first."""
 
@@ -76,7 +125,7 @@ class Family(ABC):
         """Look at the training items once, before the first pricing problem."""
 
     @abstractmethod
-    def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
+    def price(self, pairs: Any, rng: np.random.Generator, taken: Functions | None) -> Priced:
         """Search for functions with a large gain; an exact family leaves out those `taken` already."""
 
     @abstractmethod
@@ -84,17 +133,25 @@ class Family(ABC):
         """The bits (n_items,) of a single function on the training items."""
 
 
+class Candidate(NamedTuple):
+    """A single function that may become the next column."""
+
+    function: Functions
+    bits: Any  # (n_items,) of the training items, or what a backend has in their place
+    gain: float  # the true one
+
+
+def ranked(candidates: Sequence[Candidate], **told: Any) -> Priced:
+    """Candidates ordered by their true gain."""
+    order = sorted(candidates, key=lambda candidate: -candidate.gain)
+    return Priced([c.function for c in order], [c.bits for c in order], [c.gain for c in order], **told)
+
+
+def weighed(pairs: SignedPairs, found: Sequence[tuple[Functions, Bools]]) -> list[Candidate]:
+    """Functions with their bits (n_items,) and, by the pairs, their gains."""
+    return [Candidate(function, bits, pairs.gain(bits)) for function, bits in found]
+
+
 def one_by_one(functions: Functions, bits: Bools) -> list[tuple[Functions, Bools]]:
     """Each function alone, with its bits (n_items,), from those of all (n_items, ℓ)."""
     return [(functions.one(j), column) for j, column in enumerate(np.ascontiguousarray(bits.T))]
-
-
-def ranked(pairs: SignedPairs, found: Sequence[tuple[Functions, Bools]], **told: Any) -> Priced:
-    """Candidates ordered by their true gain."""
-    gains = [pairs.gain(bits) for _, bits in found]
-    order = sorted(range(len(found)), key=lambda i: -gains[i])
-    return Priced([found[i][0] for i in order], [found[i][1] for i in order], [gains[i] for i in order], **told)
-
-
-def rows_in_blocks(n: int, step: int = ROWS_AT_A_TIME) -> list[slice]:
-    return [slice(first, min(first + step, n)) for first in range(0, n, step)]

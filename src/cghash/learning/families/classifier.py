@@ -11,8 +11,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..._arrays import Array, Bools, Floats, Singles
 from ...exceptions import InvalidInputError
-from ..pricing import SignedPairs
-from .base import Family, Functions, Priced, ranked
+from ..cpu.pairs import SignedPairs
+from .base import Family, Functions, Priced, ranked, weighed
 from .minorize import leading_signs, minorize_maximize
 
 _UNSAVED = (
@@ -88,7 +88,7 @@ class ClassifierFamily(Family):
         starts = leading_signs(pairs, rng, count=2 if taken is None else 6)
         steps = [step for start in starts for step in minorize_maximize(pairs, start, train, self.max_steps)]
         found = [(function, self.training_bits(function)) for function, _ in steps]
-        return ranked(pairs, found, n_evaluations=fits)
+        return ranked(weighed(pairs, found), n_evaluations=fits)
 
     def fit_one(self, X: Any, labels: Bools, weights: Floats, seed: int) -> Functions:
         classifier = clone(self.classifier)

@@ -9,22 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from ..._arrays import Bools, Floats
+from ..._arrays import Bools, Floats, rows_in_blocks
 from ..._kernels import project
 from ...exceptions import FormatError
-from ..pricing import SignedPairs
-from .arrays import ArrayFunctions
-from .base import (
-    Family,
-    Functions,
-    Priced,
-    one_by_one,
-    ranked,
-    rows_in_blocks,
-)
-from .features import Scaler, are_bytes, bytes_pay, fit_scaler, in_bytes, standardized
-from .passes import Direction, LocalPasses
-from .projection import ProjectionPricing
+from ..backend import Direction
+from ..cpu.features import Scaler, are_bytes, bytes_pay, fit_scaler, in_bytes, standardized
+from ..cpu.item_sums import CpuItemSums
+from ..cpu.pairs import SignedPairs
+from .base import ArrayFunctions, Candidate, Functions, one_by_one, weighed
+from .projection import HyperplaneFamily, ProjectionPricing
 
 
 @dataclass(frozen=True)
@@ -61,7 +54,7 @@ def projected_bits(X: Any, coef: Floats, intercept: Floats, n_threads: int) -> B
     return out
 
 
-class LinearFamily(Family):
+class LinearFamily(HyperplaneFamily):
     """All hyperplanes, searched by the tanh relaxation and, refined, by more (projection.py)."""
 
     def __init__(self, refined: bool) -> None:
@@ -74,11 +67,12 @@ class LinearFamily(Family):
         self.features = (in_bytes if as_bytes else standardized)(X, self.scaler, n_threads)
         self.pricing = ProjectionPricing(self.refined)
 
-    def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
-        directions, evaluations, n_bytes = self.pricing.search(LocalPasses(self.features, pairs), rng)
+    def item_sums(self, pairs: SignedPairs) -> CpuItemSums:
+        return CpuItemSums(self.features, pairs)
+
+    def candidates(self, directions: list[Direction], pairs: SignedPairs) -> list[Candidate]:
         functions = LinearFunctions.along(directions, self.scaler)
-        found = one_by_one(functions, functions.bits(self.X, self.n_threads))
-        return ranked(pairs, found, n_evaluations=evaluations, bytes_read=n_bytes)
+        return weighed(pairs, one_by_one(functions, functions.bits(self.X, self.n_threads)))
 
     def training_bits(self, function: Functions) -> Bools:
         return function.bits(self.X, self.n_threads)[:, 0]

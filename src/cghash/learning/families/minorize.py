@@ -12,10 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse.linalg
-from numpy.typing import NDArray
 
 from ..._arrays import Bools, Floats, Singles
-from ..pricing import SignedPairs
+from ..cpu.pairs import SignedPairs, signs
 
 Answer = TypeVar("Answer")
 State = TypeVar("State")
@@ -40,10 +39,6 @@ def leading_signs(pairs: SignedPairs, rng: np.random.Generator, count: int, n_ve
     except scipy.sparse.linalg.ArpackNoConvergence:
         vectors = rng.standard_normal((n, n_vectors))
     return [signs(mixture) for mixture in (vectors[:, ::-1] @ mixtures).T]
-
-
-def signs(values: NDArray[np.floating]) -> Singles:
-    return np.where(values > 0, 1, -1).astype(np.float32)
 
 
 def relaxed_gain(pairs: SignedPairs, h: Singles) -> float:

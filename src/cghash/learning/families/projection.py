@@ -12,15 +12,17 @@ minorise–maximise steps, whose inner problem is a ridge regression with one fa
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..._arrays import Array, Floats, Singles
-from ..descent import descend
+from ..backend import MOST_CUTS, Direction, ItemSums, Pull, Solver
+from ..lbfgs import descend
+from .base import Candidate, Family, Functions, Priced, ranked
 from .minorize import climb
-from .passes import MOST_CUTS, Direction, Passes, Pull, Solver
 
 _WIDEST = 4096  # features, up to which their Gram matrix is worth its d² numbers
 _STEEPNESS = 12.0  # of the tanh, over a distance as long as an item of mean length
@@ -35,18 +37,18 @@ class RelaxedGain:
     Counts evaluations, and passes for them.
     """
 
-    passes: Passes
+    sums: ItemSums
     n_evaluations: int = 0
     n_rounds: int = 0  # each two passes over the features, for several evaluations
 
     def __call__(self, points: list[Floats]) -> list[tuple[float, Floats]]:
         """Values and gradients at points (d + 1,), v with b behind; negated, for a descent."""
         self.count(len(points))
-        unit = 4.0 * self.passes.scale
+        unit = 4.0 * self.sums.scale
         at = np.array(points)
         lengths = np.maximum(np.linalg.norm(at[:, :-1], axis=1, keepdims=True), _SHORTEST)
         stretch = _STEEPNESS / lengths
-        values, gradients = self.passes.relaxed(at * stretch)
+        values, gradients = self.sums.relaxed(at * stretch)
         gradients = gradients * stretch * (-2.0 / unit)
         # the function is the same for any length of (v, b), so that nothing is gained along it
         gradients[:, :-1] -= np.sum(gradients * at, axis=1, keepdims=True) * at[:, :-1] / lengths**2
@@ -71,13 +73,13 @@ class ProjectionPricing:
     def __post_init__(self) -> None:
         self._solve: Solver | None = None
 
-    def search(self, passes: Passes, rng: np.random.Generator) -> tuple[list[Direction], int, int]:
+    def search(self, sums: ItemSums, rng: np.random.Generator) -> tuple[list[Direction], int, int]:
         """Directions worth a look, the number of evaluations, and the bytes of features that they read."""
-        relaxed = RelaxedGain(passes)
-        draws = self._draw(passes, rng)
-        starts, leading = [self._best(passes, draws)], []
-        if self.refined and passes.n_features > _WIDEST:
-            starts.append(self._best(passes, self._draw(passes, rng)))
+        relaxed = RelaxedGain(sums)
+        draws = self._draw(sums, rng)
+        starts, leading = [self._best(sums, draws)], []
+        if self.refined and sums.n_features > _WIDEST:
+            starts.append(self._best(sums, self._draw(sums, rng)))
         elif self.refined:
             leading = [self._leading(relaxed, rng) for _ in range(self.n_starts)]
             starts.append(leading[0])
@@ -86,18 +88,18 @@ class ProjectionPricing:
             for start in leading + found:
                 found = found + self._polish(relaxed, start)
         if self.refined:
-            found = found + self._cut(passes, np.column_stack([*(v for v, _ in found), draws[0][:, :4]]))
-        return found, relaxed.n_evaluations, 2 * relaxed.n_rounds * passes.n_bytes
+            found = found + self._cut(sums, np.column_stack([*(v for v, _ in found), draws[0][:, :4]]))
+        return found, relaxed.n_evaluations, 2 * relaxed.n_rounds * sums.n_bytes
 
-    def _draw(self, passes: Passes, rng: np.random.Generator) -> tuple[Singles, Singles]:
+    def _draw(self, sums: ItemSums, rng: np.random.Generator) -> tuple[Singles, Singles]:
         """Random hyperplanes: v ~ N(0, 1) (d, draws), b ~ U(-1, 1) (draws,)."""
-        V = rng.standard_normal((passes.n_features, self.n_draws)).astype(np.float32)
+        V = rng.standard_normal((sums.n_features, self.n_draws)).astype(np.float32)
         return V, rng.uniform(-1.0, 1.0, self.n_draws).astype(np.float32)
 
-    def _best(self, passes: Passes, draws: tuple[Any, Any]) -> Direction:
+    def _best(self, sums: ItemSums, draws: tuple[Any, Any]) -> Direction:
         """The draw with the largest relaxed gain."""
         V, b = draws
-        best = int(np.argmax(passes.draw_gains(V, b)))
+        best = int(np.argmax(sums.draw_gains(V, b)))
         return V[:, best].astype(np.float64), float(b[best])
 
     def _climb(self, relaxed: RelaxedGain, starts: list[Direction]) -> list[Direction]:
@@ -107,12 +109,12 @@ class ProjectionPricing:
 
     def _leading(self, relaxed: RelaxedGain, rng: np.random.Generator) -> Direction:
         """The leading generalised eigenvector of (ZᵀLZ, ZᵀZ), by power steps from a random one; values of size one."""
-        passes = relaxed.passes
-        direction: Direction = (rng.standard_normal(passes.n_features), 0.0)
+        sums = relaxed.sums
+        direction: Direction = (rng.standard_normal(sums.n_features), 0.0)
         for _ in range(self.n_power):
-            direction = self._regress(relaxed, passes.pull(direction, 1.0, signed=False))
+            direction = self._regress(relaxed, sums.pull(direction, 1.0, signed=False))
         v, b = direction
-        weight, first, second = passes.moments(v[:, None].astype(np.float32))
+        weight, first, second = sums.moments(v[:, None].astype(np.float32))
         square = (second[0] + 2.0 * b * first[0]) / weight + b * b if weight else 1.0
         size = float(np.sqrt(max(square, 0.0))) or 1.0
         return _rounded(v / size, b / size)
@@ -121,37 +123,56 @@ class ProjectionPricing:
         """Minorise–maximise on the true gain, each step a ridge regression."""
 
         def step(direction: Direction, shift: float) -> tuple[Direction, float] | None:
-            pull = relaxed.passes.pull(direction, shift, signed=True)
+            pull = relaxed.sums.pull(direction, shift, signed=True)
             if not pull.absolute:
                 return None
             new = self._regress(relaxed, pull)
-            return new, relaxed.passes.sign_gain(new)
+            return new, relaxed.sums.sign_gain(new)
 
         return climb(start, step)[-1:]
 
     def _regress(self, relaxed: RelaxedGain, pull: Pull) -> Direction:
         """The hyperplane that fits a target (n_live,) best, other items having the target 0; Z is centred."""
         relaxed.count()
-        passes = relaxed.passes
-        scale = pull.absolute / passes.n_items or 1.0
+        sums = relaxed.sums
+        scale = pull.absolute / sums.n_items or 1.0
         if self._solve is None:
-            self._solve = passes.ridge(self.ridge)
+            self._solve = sums.ridge(self.ridge)
         v = self._solve(pull.right) / scale
-        return _rounded(v, pull.total / (passes.n_items * scale))
+        return _rounded(v, pull.total / (sums.n_items * scale))
 
-    def _cut(self, passes: Passes, V: Array) -> list[Direction]:
+    def _cut(self, sums: ItemSums, V: Array) -> list[Direction]:
         """Each direction (d, m) with a threshold of large true gain: the best of many, then of many beside it."""
         V = V.astype(np.float32)
-        weight, first, second = passes.moments(V)
+        weight, first, second = sums.moments(V)
         if not weight:
             return []
         middle, lines = first / weight, np.arange(V.shape[1])
         width = _REACH * np.sqrt(np.maximum(second / weight - middle**2, 0.0))
         for _ in range(2):
             cuts = middle[:, None] + width[:, None] * np.linspace(-1.0, 1.0, MOST_CUTS)  # (m, T)
-            best = np.argmax(passes.cut_gains(V, cuts), axis=1)
+            best = np.argmax(sums.cut_gains(V, cuts), axis=1)
             middle, width = cuts[lines, best], width * (2.0 / (MOST_CUTS - 1))
         return [(V[:, m].astype(np.float64), -float(middle[m])) for m in lines.tolist()]
+
+
+class HyperplaneFamily(Family):
+    """Hyperplanes over features of items, searched by sums over these, wherever they are."""
+
+    pricing: ProjectionPricing
+
+    def price(self, pairs: Any, rng: np.random.Generator, taken: Functions | None) -> Priced:
+        directions, n_evaluations, n_bytes = self.pricing.search(self.item_sums(pairs), rng)
+        candidates = self.candidates(directions, pairs)
+        return ranked(candidates, n_evaluations=n_evaluations, bytes_read=n_bytes)
+
+    @abstractmethod
+    def item_sums(self, pairs: Any) -> ItemSums:
+        """Sums over the items that are live in these pairs."""
+
+    @abstractmethod
+    def candidates(self, directions: list[Direction], pairs: Any) -> list[Candidate]:
+        """The hash functions of directions, their bits and their true gains."""
 
 
 def _rounded(v: Floats, b: float) -> Direction:

@@ -11,22 +11,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from ..._arrays import Bools, Floats, Singles
+from ..._arrays import Bools, Floats, Singles, rows_in_blocks
 from ...exceptions import FormatError
-from ..pricing import SignedPairs
-from .arrays import ArrayFunctions
-from .base import (
-    Family,
-    Functions,
-    Priced,
-    one_by_one,
-    ranked,
-    rows_in_blocks,
-)
-from .features import Features
+from ..backend import Direction
+from ..cpu.features import Features
+from ..cpu.item_sums import CpuItemSums
+from ..cpu.pairs import SignedPairs
+from .base import ArrayFunctions, Candidate, Functions, one_by_one, weighed
 from .linear import projected_bits
-from .passes import Direction, LocalPasses
-from .projection import ProjectionPricing
+from .projection import HyperplaneFamily, ProjectionPricing
 
 N_LANDMARKS = 2000
 WIDTH = 0.5  # of a bump, in mean squared distances
@@ -114,7 +107,7 @@ def pricing_over_bumps(refined: bool) -> ProjectionPricing:
     return ProjectionPricing(refined, ridge=1e-3, n_starts=2)
 
 
-class RBFFamily(Family):
+class RBFFamily(HyperplaneFamily):
     """RBF functions over `n_landmarks` points; 1/(2γ) is `width` times the mean squared distance to them."""
 
     def __init__(
@@ -138,11 +131,12 @@ class RBFFamily(Family):
         self.features = Features(self.bumps / np.float32(self.size), n_threads=n_threads)
         self.pricing = pricing_over_bumps(self.refined)
 
-    def price(self, pairs: SignedPairs, rng: np.random.Generator, taken: Functions | None) -> Priced:
-        directions, evaluations, n_bytes = self.pricing.search(LocalPasses(self.features, pairs), rng)
+    def item_sums(self, pairs: SignedPairs) -> CpuItemSums:
+        return CpuItemSums(self.features, pairs)
+
+    def candidates(self, directions: list[Direction], pairs: SignedPairs) -> list[Candidate]:
         functions = self._functions(directions)
-        found = one_by_one(functions, functions.bits_of(self.bumps, self.n_threads))
-        return ranked(pairs, found, n_evaluations=evaluations, bytes_read=n_bytes)
+        return weighed(pairs, one_by_one(functions, functions.bits_of(self.bumps, self.n_threads)))
 
     def training_bits(self, function: Functions) -> Bools:
         assert isinstance(function, RBFFunctions)

@@ -9,9 +9,8 @@ import numpy as np
 
 from ..._arrays import Bools, Floats, Ints
 from ...exceptions import FormatError
-from ..pricing import SignedPairs
-from .arrays import ArrayFunctions
-from .base import Family, Functions, Priced, ranked
+from ..cpu.pairs import SignedPairs
+from .base import ArrayFunctions, Family, Functions, Priced, ranked, weighed
 from .ranks import FeatureRanks, dense_ranks
 
 
@@ -57,7 +56,7 @@ class StumpFamily(Family):
         threshold = self.ranks.threshold(best, int(rank[best]))
         function = StumpFunctions(np.array([best]), np.array([threshold]))
         told = {"max_gain": float(gain[best]), "positive_gains": total, "n_evaluations": 1}
-        return ranked(pairs, [(function, self.training_bits(function))], **told)
+        return ranked(weighed(pairs, [(function, self.training_bits(function))]), **told)
 
     def training_bits(self, function: Functions) -> Bools:
         return function.bits(self.X)[:, 0]

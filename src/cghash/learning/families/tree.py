@@ -12,10 +12,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ..._arrays import Bools, Floats, Int32s
 from ...exceptions import FormatError
-from .arrays import ArrayFunctions
-from .base import Functions
+from ..cpu.features import Scaler, fit_scaler, standardized
+from .base import ArrayFunctions, Functions
 from .classifier import ClassifierFamily
-from .features import Scaler, fit_scaler, standardized
 
 
 @dataclass(frozen=True)

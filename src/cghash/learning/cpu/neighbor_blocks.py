@@ -8,11 +8,8 @@ import numpy as np
 
 from ... import _kernels
 from ..._arrays import Bools, Floats, Ints, Singles
-from .bounds import SINGLE, least_unseen, settle, slack_of
-from .items import DenseItems, is_exact
-from .leading_axes import LeadingAxes
-from .relevance import Labels, SharedLabel
-from .thresholds import thresholds
+from .neighbor_bounds import SINGLE, LeadingAxes, least_unseen, settle, slack_of, thresholds
+from .neighbor_items import DenseItems, Labels, SharedLabel, is_exact
 from .workers import Workers, rounds
 
 BLOCK = 512  # items on a side of a block of products: it stays in a thread's cache

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from ..._arrays import Array, Floats
-from ...device import pair_kernels
-from .margins import Group
+from .. import pair_kernels
+from .columns import Group
 
 if TYPE_CHECKING:
     from .pairs import DevicePairs

@@ -1,4 +1,4 @@
-"""The pricing problem: find the hash function with the largest gain Σ_i p_i u_i a_i(h) (eq. 11).
+"""Signed weights of pairs: what the pricing problem, the largest gain Σ_i p_i u_i a_i(h) (eq. 11), knows of triplets.
 
 Summed over the triplets of each pair, the gain is Σ_pairs s·[h differs on the pair], with s positive on far pairs and
 negative on near ones; that is ¼·hᵀLh for h in {-1, 1}, with L the Laplacian of the signed pair weights (design §3.2).
@@ -6,20 +6,11 @@ negative on near ones; that is ¼·hᵀLh for h in {-1, 1}, with L the Laplacian
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 import numpy as np
+from numpy.typing import NDArray
 
-from .. import _kernels
-from .._arrays import Array, Bools, Floats, Int32s, Singles
-
-
-class PricedPairs(Protocol):
-    """What Algorithm 1 itself asks of the pairs; the rest is between them and the family."""
-
-    @property
-    def n_live(self) -> int: ...
-    def set_slopes(self, slopes: Any, duplet: float) -> None: ...
+from ... import _kernels
+from ..._arrays import Array, Bools, Floats, Int32s, Singles
 
 
 class SignedPairs:
@@ -69,3 +60,8 @@ class SignedPairs:
         rows = np.zeros(self.n_items, dtype=np.int32)
         rows[self.items] = np.arange(len(self.items), dtype=np.int32)
         return rows[self.first[live]], rows[self.second[live]], self.weights[live]
+
+
+def signs(values: NDArray[np.floating]) -> Singles:
+    """1 where a value is positive, else −1."""
+    return np.where(values > 0, 1, -1).astype(np.float32)

@@ -14,8 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ... import _kernels
-from ..._arrays import Array, Floats, Ints, Singles
-from .base import rows_in_blocks
+from ..._arrays import Array, Floats, Ints, Singles, rows_in_blocks
 
 LEAST_BYTES = 1 << 22  # numbers, from which on bytes pay: of MNIST, 7500 items take 25 % less time, 2500 10 %
 FARTHEST = 16.0  # that the mean may lie from zero, where items are of length one: one digit is lost then

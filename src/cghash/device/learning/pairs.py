@@ -1,4 +1,4 @@
-"""Signed pair weights on a device: `PricedPairs` there, with the Laplacian of the live items."""
+"""Signed pair weights on a device: `PairWeights` there, with the Laplacian of the live items."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Ints
-from ...device.tensors import import_torch
+from ..._tensors import import_torch
 from .columns import DeviceColumns
 
 Tensor = Any
@@ -84,7 +84,7 @@ class DevicePairs:
         """Σ weights·(own_i − values[other]) (n_live,) over the entries of each row."""
         torch = import_torch()
         if self.device.type == "cuda":
-            from ...device import pair_kernels
+            from .. import pair_kernels
 
             out = torch.empty_like(own)
             pair_kernels.row_sums[(-(-self.n_live // _ROWS),)](

@@ -1,4 +1,4 @@
-"""LocalPasses: what it keeps, and what it finds by a shorter way, against the long way."""
+"""CpuItemSums: what it keeps, and what it finds by a shorter way, against the long way."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import scipy.linalg
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cghash.learning.families.features import Features
-from cghash.learning.families.passes import MOST_CUTS, LocalPasses, places_among, ridge_solver
-from cghash.learning.pricing import SignedPairs
+from cghash.learning.backend import MOST_CUTS
+from cghash.learning.cpu.features import Features
+from cghash.learning.cpu.item_sums import CpuItemSums, places_among, ridge_solver
+from cghash.learning.cpu.pairs import SignedPairs
 
 pytestmark = pytest.mark.core
 
@@ -21,11 +22,11 @@ def some_passes(rng, n=60, d=7, n_pairs=200):
     pairs = SignedPairs(first, second, n)
     pairs.set_weights(rng.standard_normal(n_pairs) * (rng.random(n_pairs) < 0.7))
     Z = rng.standard_normal((n, d)).astype(np.float32)
-    return LocalPasses(Features(Z - Z.mean(axis=0)), pairs)
+    return CpuItemSums(Features(Z - Z.mean(axis=0)), pairs)
 
 
 def afresh(passes):
-    return LocalPasses(passes.Z, passes.pairs)
+    return CpuItemSums(passes.Z, passes.pairs)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -16,7 +16,7 @@ the work is done in float32 nevertheless:
 
 Whole numbers of moderate size (pixels, counts, one-hot features) give exact products: their bound is zero.
 
-The parts are in neighbor_graph/.
+neighbor_blocks.py multiplies blocks of items; `by_rows` takes single rows: sparse items, and what blocks cannot tell.
 """
 
 from __future__ import annotations
@@ -27,14 +27,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from .._arrays import Ints
-from ..exceptions import InvalidInputError
-from .neighbor_graph.blocks import by_blocks
-from .neighbor_graph.items import DenseItems, SparseItems
-from .neighbor_graph.relevance import relevance_between
-from .neighbor_graph.rows import by_rows
+from ..._arrays import Floats, Ints
+from ...exceptions import InvalidInputError
+from .neighbor_blocks import by_blocks
+from .neighbor_bounds import DOUBLE, settle, slack_of
+from .neighbor_items import (
+    DenseItems,
+    Items,
+    Labels,
+    SharedLabel,
+    SparseItems,
+    first_copies,
+    is_exact,
+    relevance_between,
+)
 
-__all__ = ["nearest"]
+SCORES = 1 << 23  # float64 scores held at a time
 
 
 def nearest(X: Any, relevance: ArrayLike | Any | None, n_near: int, n_far: int, n_threads: int) -> tuple[Ints, Ints]:
@@ -81,3 +89,38 @@ def _check_counts(relevance: Any, n_near: int, n_far: int) -> None:
             raise InvalidInputError(f"{name} must not be negative, got {count}")
     if relevance is None and n_far > 0:
         raise InvalidInputError(f"n_far must be 0 without relevance: no item is irrelevant; got {n_far}")
+
+
+def by_rows(items: Items, relevant: Labels | SharedLabel, rows: Ints, near: Ints, far: Ints) -> None:
+    """Fill near and far of some rows by float64 products."""
+    if rows.size == 0:
+        return
+    norms, first_copy = np.sqrt(items.squares), first_copies(items)
+    step = max(1, SCORES // items.n)
+    for first in range(0, rows.size, step):
+        some = rows[first : first + step]
+        scores = items.squares / 2 - items.products(some)  # (r, n)
+        for row, score, is_near in zip(some, scores, relevant.rows(some), strict=True):
+            for lists, kind in ((near, is_near), (far, ~is_near)):
+                kind[row] = False
+                chosen = _row(items, int(row), np.flatnonzero(kind), score, norms, lists.shape[1], first_copy)
+                lists[row] = -1
+                lists[row, : chosen.size] = chosen
+
+
+def _row(items: Items, row: int, ids: Ints, score: Floats, norms: Floats, k: int, first_copy: Ints) -> Ints:
+    """The k nearest to `row` among `ids`, from its float64 scores (n,)."""
+    if k == 0 or ids.size == 0:
+        return ids[:0]
+    exact = is_exact(items, 53)
+    scores = score[ids]
+    error = np.zeros(ids.size) if exact else slack_of(items.d, DOUBLE)(norms[row], norms[ids])
+    if ids.size > k:
+        in_play = scores - error <= np.partition(scores + error, k - 1)[k - 1]
+        ids, scores, error = ids[in_play], scores[in_play], error[in_play]
+    order = np.lexsort((ids, scores))
+    if exact:
+        return np.asarray(ids[order][:k])
+    listed = ids[order][None], scores[order][None], error[order][None]  # (1, m) each
+    settled, _ = settle(items, np.array([row]), *listed, np.array([np.inf]), k, first_copy)
+    return np.asarray(settled[0])

@@ -1,15 +1,6 @@
-"""What the search for a hyperplane asks of the items: sums over them, each from one or two passes over the features.
-
-The search itself (projection.py) knows items only through these sums, so items may lie anywhere: here, on a device, or
-in many parts whose sums are added up. Nothing the length of the items comes back. Values of items are floats, their
-sums are doubles, so that a sum is the same to ten digits however the items are divided; and items without a live pair
-add nothing to it, so that it does not matter whether they are looked at.
-"""
+"""Sums over items in memory: what the search for a hyperplane asks of them."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -17,64 +8,12 @@ from numpy.typing import NDArray
 
 from ... import _kernels
 from ..._arrays import Array, Floats, Singles
-from ..pricing import SignedPairs
+from ..backend import LEAST_RIDGE, Direction, Moments, Pull, Solver
 from .features import Features
-from .minorize import signs
-
-Direction = tuple[Floats, float]  # v (d,), b
-Solver = Callable[[Floats], Floats]  # right (d,) ↦ v (d,)
-
-LEAST_RIDGE = 1e-12  # where all features are zero
-MOST_CUTS = 255  # of a direction in one pass: places among them fit a byte
+from .pairs import SignedPairs, signs
 
 
-class Pull(NamedTuple):
-    """Where a target r (n_live,) pulls a hyperplane over features Z."""
-
-    right: Array  # Zᵀr (d,)
-    total: float  # Σ r
-    absolute: float  # Σ |r|
-
-
-class Moments(NamedTuple):
-    """Of projections Z·V (n_live, m), each item weighing what its near pairs do."""
-
-    weight: float  # Σ λ
-    first: Floats  # Σ λ z (m,)
-    second: Floats  # Σ λ z² (m,)
-
-
-class Passes(Protocol):
-    """Sums over the live items of one pricing problem, with L the Laplacian of its signed pairs (pricing.py)."""
-
-    n_items: int  # all of them
-    n_features: int
-    n_bytes: int  # of the live items' features
-    scale: float  # Σ|s|: no gain is larger
-
-    def draw_gains(self, V: Singles, b: Singles) -> Array:
-        """tᵀLt (m,) of t = tanh(Z·V + b) for each of m hyperplanes, V (d, m)."""
-
-    def relaxed(self, points: Floats) -> tuple[Floats, Floats]:
-        """tᵀLt (m,) for t = tanh(Z·v + b) at m points (m, d + 1), v with b behind; half its gradients (m, d + 1)."""
-
-    def pull(self, direction: Direction, shift: float, signed: bool) -> Pull:
-        """The pull of r = (L + shift·Λ)h, with h = Z·v + b or its signs; Λ = 2·Σ|s⁻| makes L + Λ convex."""
-
-    def sign_gain(self, direction: Direction) -> float:
-        """¼·hᵀLh for h = sign(Z·v + b)."""
-
-    def moments(self, V: Singles) -> Moments:
-        """How the projections on V (d, m) lie."""
-
-    def cut_gains(self, V: Singles, cuts: Floats) -> Floats:
-        """The true gain (m, T) of [Z·v > cut] for each direction (d, m) and each of its T cuts (m, T), rising."""
-
-    def ridge(self, share: float) -> Solver:
-        """Of (ZᵀZ + λI)·v = right, over all items, with λ such a share of the mean eigenvalue of ZᵀZ."""
-
-
-class LocalPasses:
+class CpuItemSums:
     """Sums over features in memory."""
 
     def __init__(self, Z: Features, pairs: SignedPairs) -> None:
@@ -167,7 +106,7 @@ def places_among(cuts: Singles, values: Singles) -> NDArray[np.uint8]:
 
 
 def ridge_solver(gram: Floats, share: float) -> Solver:
-    """As `Passes.ridge`, from ZᵀZ (d, d), which is overwritten.
+    """As `ItemSums.ridge`, from ZᵀZ (d, d), which is overwritten.
 
     By the inverse, which λ keeps far from singular: a product reads half of it, two solutions read the factor twice.
     """

@@ -1,35 +1,16 @@
-"""The columns found so far and what the master problem asks of them: F(w) = Σ_i p_i f(ρ_i) and its derivatives."""
+"""The columns found so far, as bits over pair slots in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
 
 import numpy as np
 
-from .. import _kernels
-from .._arrays import Bools, Floats, Ints
-from .losses import Loss, kernel_code
-from .triplets import TripletSet
-
-
-class ColumnSums(Protocol):
-    """What Algorithm 1 asks of the columns, wherever the triplets lie; bits and slopes are only handed on."""
-
-    loss: Loss
-    n_triplets: int
-    n_slots: int
-    n_evaluations: int
-
-    @property
-    def n_columns(self) -> int: ...
-    def append(self, bits: Any) -> None: ...
-    def key(self, bits: Any) -> bytes: ...
-    def evaluate(self, w: Floats) -> tuple[float, Floats]: ...
-    def slopes(self, w: Floats) -> tuple[float, Any]: ...
-    def adjoint(self, slopes: Any) -> Floats: ...
-    def counts(self, w: Floats) -> tuple[float, int]: ...
-    def dual_value(self, w: Floats, scale: float) -> float: ...
+from ... import _kernels
+from ..._arrays import Bools, Floats, Ints
+from ..backend import column_key
+from ..losses import Loss, closed_dual, kernel_code
+from ..triplets import TripletSet
 
 
 class Columns:
@@ -61,10 +42,7 @@ class Columns:
         """Add the column of a hash function, from its bit of each item (n_items,)."""
         self._table.append(np.ascontiguousarray(bits, dtype=np.uint8))
 
-    @staticmethod
-    def key(bits: Bools) -> bytes:
-        """The same for a function and its complement, which give the same column."""
-        return np.packbits(bits ^ bits[0]).tobytes()
+    key = staticmethod(column_key)
 
     def evaluate(self, w: Floats) -> tuple[float, Floats]:
         """F(w) and ∇F(w) (m,); gain_j = −∂F/∂w_j."""
@@ -107,24 +85,15 @@ class Columns:
     def dual_value(self, w: Floats, scale: float) -> float:
         """−Σ p f*(−scale·u) for the multipliers u at w: the dual objective of a scaled u (eq. 9)."""
         D = self.distances(w)
-        if self._code in (0, 1, 3):
-            return self._closed_dual_value(D, scale)
+        closed = closed_dual(self.loss)
+        if closed is not None:
+            value, q = self._table.loss(self._code, D, self.n_threads)
+            return closed(scale, float(value), float(-q[q < 0].sum()), -float(q @ D))
         total = 0.0
         for margin, _, _, p in self.margins(D):
             u = -np.asarray(self.loss.derivative(margin))
             total -= float(p @ self.loss.conjugate(-scale * u).sum(axis=(1, 2)))
         return total
-
-    def _closed_dual_value(self, D: Floats, scale: float) -> float:
-        value, q = self._table.loss(self._code, D, self.n_threads)
-        total_u = float(-q[q < 0].sum())  # Σ p u, from the far slots
-        if self._code == 0:  # f*(−v) = −v + v²/4, and u²/4 = f
-            return scale * total_u - scale**2 * float(value)
-        if self._code == 1:  # f*(−v) = −v on [0, 1]
-            return scale * total_u
-        moment = -float(q @ D)  # Σ p u ρ; and f*(−v) = v log v − v with log u = −ρ
-        log_scale = np.log(scale) if scale > 0 else 0.0
-        return scale * (moment + total_u - log_scale * total_u)
 
     def margins(self, D: Floats) -> Iterator[tuple[Floats, Ints, Ints, Floats]]:
         """Margins (b, K⁺, K⁻) of runs of blocks, with their near slots, far slots and weights."""

@@ -1,4 +1,4 @@
-"""The exact neighbour graph of items on a device, by the steps of `learning.neighbors`.
+"""The exact neighbour graph of items on a device, by the steps of `learning.cpu.neighbors`.
 
 1. Blocks of float32 scores |y|²/2 - x·y, and some more candidates of each item than asked for. On a GPU each number is
    split into two halves, and their products, all but the least, are added up in float32 by the matrix units.
@@ -17,12 +17,11 @@ import numpy as np
 from scipy import sparse
 
 from ..._arrays import Bools, Ints
-from ...device.tensors import import_torch
-from ..neighbor_graph.blocks import SPARE
-from ..neighbor_graph.bounds import Slack, least_unseen, slack_of
-from ..neighbor_graph.items import DenseItems, power_of_two
-from ..neighbor_graph.relevance import relevance_between
-from ..neighbor_graph.rows import by_rows
+from ..._tensors import import_torch
+from ...learning.cpu.neighbor_blocks import SPARE
+from ...learning.cpu.neighbor_bounds import Slack, least_unseen, slack_of
+from ...learning.cpu.neighbor_items import DenseItems, power_of_two, relevance_between
+from ...learning.cpu.neighbors import by_rows
 
 Tensor = Any
 
@@ -35,7 +34,7 @@ _HALF_SCALE = 2.0**10  # of numbers up to 1, before they are split: their halves
 
 
 def nearest(X: Tensor, relevance: Any, n_near: int, n_far: int, n_threads: int) -> tuple[Ints, Ints]:
-    """The nearest relevant and the nearest irrelevant items of each item, as `learning.neighbors.nearest`.
+    """The nearest relevant and the nearest irrelevant items of each item, as `learning.cpu.neighbors.nearest`.
 
     Parameters
     ----------

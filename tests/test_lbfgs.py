@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize, rosen, rosen_der
 
-from cghash.learning.descent import Descent, Memory, descend
-from cghash.learning.line_search import LineSearch
+from cghash.learning.lbfgs import Descent, LineSearch, Memory, descend
 
 pytestmark = pytest.mark.core
 

@@ -8,42 +8,34 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array, Bools, Ints
-from ...device.tensors import import_torch
-from ..families.base import Family, Functions, Priced
-from ..families.features import scaler_of
-from ..families.linear import LinearFamily, LinearFunctions
-from ..families.passes import Direction
-from ..families.projection import ProjectionPricing
-from ..families.rbf import SAMPLE, RBFFamily, RBFFunctions, drawn_items, gamma_for, pricing_over_bumps
+from ..._tensors import import_torch
+from ...learning.backend import Direction
+from ...learning.cpu.features import scaler_of
+from ...learning.families.base import Candidate, Functions
+from ...learning.families.linear import LinearFamily, LinearFunctions
+from ...learning.families.projection import HyperplaneFamily, ProjectionPricing
+from ...learning.families.rbf import SAMPLE, RBFFamily, RBFFunctions, drawn_items, gamma_for, pricing_over_bumps
+from .item_sums import DeviceItemSums
 from .pairs import DevicePairs
-from .passes import DevicePasses
 
 Tensor = Any
 
 _AT_ONCE = 1 << 24  # float64 numbers at a time
 
 
-class DeviceFamily(Family):
+class DeviceFamily(HyperplaneFamily):
     """Hyperplanes over float32 features on a device."""
 
-    pricing: ProjectionPricing
     features: Tensor  # (n, d)
 
-    def price(self, pairs: Any, rng: np.random.Generator, taken: Functions | None) -> Priced:
-        assert isinstance(pairs, DevicePairs)
-        directions, evaluations, n_bytes = self.pricing.search(DevicePasses(self.features, pairs), rng)
+    def item_sums(self, pairs: DevicePairs) -> DeviceItemSums:
+        return DeviceItemSums(self.features, pairs)
+
+    def candidates(self, directions: list[Direction], pairs: DevicePairs) -> list[Candidate]:
         functions = [self.function(direction) for direction in directions]
         bits = self._bits([self.direction(function) for function in functions])
-        gains = pairs.gains(bits).cpu().numpy()
-        on_host = bits.cpu().numpy()
-        order = np.argsort(-gains, kind="stable").tolist()
-        return Priced(
-            [functions[i] for i in order],
-            [on_host[i] for i in order],
-            [float(gains[i]) for i in order],
-            n_evaluations=evaluations,
-            bytes_read=n_bytes,
-        )
+        gains = pairs.gains(bits).tolist()
+        return [Candidate(*one) for one in zip(functions, bits.cpu().numpy(), gains, strict=True)]
 
     def training_bits(self, function: Functions) -> Bools:
         return self._bits([self.direction(function)]).cpu().numpy()[0]  # type: ignore[no-any-return]

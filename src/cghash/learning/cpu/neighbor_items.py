@@ -1,4 +1,4 @@
-"""Items as the neighbour graph reads them: placed about zero and scaled, dense or sparse."""
+"""Items as the neighbour graph reads them: placed about zero and scaled, and which are relevant to each other."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from ..._arrays import Floats, Ints, Singles
+from ..._arrays import Array, Bools, Floats, Ints, Singles
 from ...exceptions import InvalidInputError
 
 _NUMBERS = 1 << 16  # float64 numbers gathered at a time for distances: they stay in cache
@@ -141,3 +142,48 @@ def distances(items: Items, rows: Ints, others: Ints, first_copy: Ints | None) -
         difference -= items.values(others[some])
         out[some] = np.square(difference, out=difference).sum(axis=1)
     return out
+
+
+class Labels:
+    """Items are relevant to those of their label."""
+
+    def __init__(self, labels: Array) -> None:
+        self.codes = np.unique(labels, return_inverse=True)[1].astype(np.int32).reshape(-1)  # (n,)
+
+    def block(self, rows: slice | Ints, columns: slice | Ints) -> None:
+        return None  # the kernel compares the codes
+
+    def rows(self, rows: Ints) -> Bools:
+        return np.asarray(self.codes[rows][:, None] == self.codes)
+
+
+class SharedLabel:
+    """Items are relevant to those with which they have a label in common."""
+
+    def __init__(self, indicator: Any) -> None:
+        self.codes = np.zeros(indicator.shape[0], dtype=np.int32)  # not used by the kernel
+        marked = indicator.astype(bool).astype(np.float32)  # (n, L)
+        self._labels = marked if isinstance(marked, np.ndarray) else marked.tocsr()
+
+    def block(self, rows: slice | Ints, columns: slice | Ints) -> NDArray[np.uint8]:
+        shared = _dense(self._labels[rows] @ self._labels[columns].T)
+        return np.ascontiguousarray(shared > 0).view(np.uint8)
+
+    def rows(self, rows: Ints) -> Bools:
+        return np.asarray(_dense(self._labels[rows] @ self._labels.T) > 0)
+
+
+def relevance_between(relevance: Any, n: int) -> Labels | SharedLabel:
+    if relevance is None:
+        return Labels(np.zeros(n, dtype=np.int32))
+    if not sparse.issparse(relevance):
+        relevance = np.asarray(relevance)
+    if relevance.ndim not in (1, 2) or relevance.shape[0] != n:
+        raise InvalidInputError(
+            f"relevance must be ({n},) labels or an ({n}, L) indicator matrix, got shape {relevance.shape}"
+        )
+    return Labels(relevance) if relevance.ndim == 1 else SharedLabel(relevance)
+
+
+def _dense(matrix: Any) -> Any:
+    return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()

@@ -5,14 +5,13 @@ column its bits.
 
 | module      | what it does there                                                               |
 |-------------|----------------------------------------------------------------------------------|
+| `backend`   | `DeviceBackend`: what a fit hands in, checked, and the memory that it needs      |
 | `columns`   | `ColumnSums`: loss, gradient and counts over the triplets                        |
-| `margins`   | the built-in losses over blocks of triplets                                      |
-| `pairs`     | `PricedPairs`: signed pair weights, their Laplacian                              |
-| `passes`    | `Passes`: what the search for a hyperplane asks of the items                     |
+| `pairs`     | `PairWeights`: signed pair weights, their Laplacian                              |
+| `item_sums` | `ItemSums`: what the search for a hyperplane asks of the items                   |
 | `families`  | items to features, directions to linear or RBF functions                         |
 | `recorded`  | evaluations of both problems on a GPU, each a graph of kernels                   |
 | `neighbors` | the neighbour graph: float32 candidates, float64 distances decide                |
-| `start`     | what a fit hands in, checked, and the memory that it needs                       |
 
 Sums are doubles, and each is added up in one fixed order, so that a fit comes out the same every time.
 """

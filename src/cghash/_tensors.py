@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from ..exceptions import DeviceMemoryError, InvalidInputError, MissingDependencyError, MissingDeviceError
+from .exceptions import DeviceMemoryError, InvalidInputError, MissingDependencyError, MissingDeviceError
 
 _KINDS = ("cpu", "cuda")
 

@@ -1,4 +1,4 @@
-"""What the search for a hyperplane asks of items on a device: `Passes` there, each answer in one transfer."""
+"""What the search for a hyperplane asks of items on a device: `ItemSums` there, each answer in one transfer."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array, Floats, Singles
-from ...device.tensors import import_torch
-from ..families.passes import LEAST_RIDGE, Direction, Moments, Pull, Solver
+from ..._tensors import import_torch
+from ...learning.backend import LEAST_RIDGE, Direction, Moments, Pull, Solver
 from .pairs import DevicePairs
 
 Tensor = Any
@@ -16,7 +16,7 @@ Tensor = Any
 _AT_ONCE = 1 << 24  # numbers gathered for pairs
 
 
-class DevicePasses:
+class DeviceItemSums:
     """Sums over float32 features Z (n, d) of the live items of one pricing problem."""
 
     def __init__(self, Z: Tensor, pairs: DevicePairs) -> None:

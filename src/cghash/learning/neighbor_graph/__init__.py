@@ -1,1 +1,0 @@
-"""The parts of the exact neighbour graph, which neighbors.py puts together."""
