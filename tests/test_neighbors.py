@@ -16,10 +16,10 @@ from cghash._kernels import twins
 from cghash.exceptions import InvalidInputError
 from cghash.learning.cpu import neighbor_blocks as blocks
 from cghash.learning.cpu import neighbor_bounds, neighbors
+from cghash.learning.cpu.neighbor_blocks import Workers, rounds
 from cghash.learning.cpu.neighbor_bounds import slack_of
 from cghash.learning.cpu.neighbor_items import DenseItems, Labels, SparseItems, first_copies, is_exact
 from cghash.learning.cpu.neighbors import nearest
-from cghash.learning.cpu.workers import Workers, rounds
 
 pytestmark = pytest.mark.core
 

@@ -14,10 +14,9 @@ from ..exceptions import ConvergenceWarning, NothingToLearnError
 from .backend import ColumnSums, PairWeights
 from .families.base import Family, Functions, Priced
 from .losses import Loss
-from .master import Master, master_for
+from .master import Master, MasterSolution, feasible_share, master_for, reach, relative_gap
 from .regularizers import Regularizer
 from .result import ColumnRecord, FitResult
-from .solution import MasterSolution, feasible_share, reach, relative_gap
 
 _ATTEMPTS = 3  # of a search by heuristics, before it is believed that there is nothing more
 _TIGHTEST = 1e-8  # relative gap of a master problem below which it is not solved again

@@ -18,7 +18,7 @@ from .._arrays import Floats
 from ..exceptions import InvalidInputError
 from .backend import ColumnSums
 from .hinge_lp import new_program, run_program
-from .solution import MasterSolution, feasible_share, relative_gap
+from .master import MasterSolution, feasible_share, relative_gap
 
 _LEVEL = 0.7  # of the gap, above the bound: on digits and MNIST 0.6 … 0.8 need fewest evaluations
 _TOO_HIGH = 1e6  # times the best objective: a cut there would only spoil the numbers of the linear program

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import Floats, Ints
-from .solution import MasterSolution, feasible_share
+from .master import MasterSolution, feasible_share
 
 
 class HingeDual:

@@ -14,6 +14,7 @@ speaks of weights up to `reach(w)`; the problem being convex, an optimum inside 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -21,13 +22,61 @@ from scipy.optimize import minimize
 
 from .._arrays import Bools, Floats
 from .backend import ColumnSums
-from .cutting_plane import CuttingPlane
-from .hinge_lp import HingeDual
 from .losses import Hinge
-from .solution import MasterSolution, feasible_share, reach, relative_gap
 from .triplets import TripletSet
 
 LP_TRIPLETS = 20_000  # up to which the linear program keeps pace with the cutting planes
+
+
+@dataclass(frozen=True)
+class MasterSolution:
+    """Weights of the restricted master problem, with the multipliers that prove how good they are.
+
+    Attributes
+    ----------
+    w : (m,) weights of the columns, 0 ≤ w ≤ upper.
+    objective : Σ p f(ρ) + Σ cost·w at these weights.
+    bound : no weights on these columns reach a lower objective.
+    slopes : (n_slots,) Σ p u over the triplets of a near slot, −Σ p u over those of a far slot; u are the
+        multipliers that prove the bound; −adjoint(slopes) is the gain of each column.
+    n_evaluations : how often the loss was evaluated, or simplex steps of a linear program.
+    converged : whether the gap asked for was reached.
+    """
+
+    w: Floats
+    objective: float
+    bound: float
+    slopes: Floats
+    n_evaluations: int
+    converged: bool
+
+    @property
+    def gap(self) -> float:
+        """(objective − bound) relative to the objective."""
+        return relative_gap(self.objective, self.bound)
+
+
+def relative_gap(objective: float, bound: float) -> float:
+    """(objective − bound) / |objective|, and absolute near 0."""
+    return (objective - bound) / max(abs(objective), 1e-12)
+
+
+def feasible_share(gain: Floats, cost: Floats) -> float:
+    """Largest share ≤ 1 of the multipliers whose gain exceeds no positive cost.
+
+    It removes what a solver rounded. Columns that cost nothing are left aside: no positive share would mend
+    them.
+
+    >>> feasible_share(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
+    0.5
+    """
+    over = (gain > cost) & (cost > 0)
+    return float(np.min(cost[over] / gain[over], initial=1.0))
+
+
+def reach(w: Floats) -> float:
+    """How large the weights of columns without cost are taken to be at most: ten times all the present ones."""
+    return 10.0 * max(1.0, float(np.sum(w)))
 
 
 class _Objective:
@@ -126,6 +175,8 @@ class LinearProgramMaster:
     stateful = True
 
     def __init__(self, triplets: TripletSet, upper: float) -> None:
+        from .hinge_lp import HingeDual
+
         self.tol = 1e-9
         self._items = triplets.slots()
         self._near, self._far, p = triplets.triplet_slots()
@@ -145,6 +196,8 @@ class CuttingPlaneMaster:
     stateful = True
 
     def __init__(self, columns: ColumnSums, upper: float) -> None:
+        from .cutting_plane import CuttingPlane
+
         self.columns, self.upper, self.tol = columns, upper, 1e-4
         self._planes = CuttingPlane(least=-float(np.asarray(columns.loss.conjugate(np.zeros(1)))[0]))  # inf f
 

@@ -7,6 +7,6 @@
 | `pairs`     | `PairWeights`: signed pair weights, their Laplacian                              |
 | `item_sums` | `ItemSums`: what the search for a hyperplane asks of the items                   |
 | `features`  | standardised features, and products with them                                    |
-| `neighbors` | the neighbour graph; its parts are `neighbor_blocks` (products of blocks),       |
-|             | `neighbor_bounds` (which are not needed), `neighbor_items` and `workers`         |
+| `neighbors` | the neighbour graph; its parts are `neighbor_blocks` (products of blocks, by     |
+|             | threads), `neighbor_bounds` (which are not needed) and `neighbor_items`          |
 """

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ... import _kernels
 from ..._arrays import Bools, Floats, Ints, Singles
 from .neighbor_items import Items, Labels, SharedLabel, distances
-from .workers import Workers
+
+if TYPE_CHECKING:
+    from .neighbor_blocks import Workers
 
 Slack = Callable[[Floats, Floats], Floats]
 
