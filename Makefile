@@ -86,7 +86,7 @@ sanitize: setup  ## native tests under AddressSanitizer and UBSan
 	$(SANITIZED) $(PYTEST) -p no:cacheprovider -m native tests
 
 test-gpu: $(VENV)/device  ## the tests that need an NVIDIA GPU
-	@$(BIN)/python -c "from cghash.device.tensors import device_of; print(device_of('cuda'))"
+	@$(BIN)/python -c "from cghash._tensors import device_of; print(device_of('cuda'))"
 	$(PYTEST) -m gpu tests/device
 
 gpubench: $(VENV)/device  ## learning, encoding and search on an NVIDIA GPU beside the CPU, into benchmarks/results

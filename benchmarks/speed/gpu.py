@@ -34,7 +34,7 @@ from timing import seconds_of
 
 from cghash import WeightedHammingIndex
 from cghash._kernels import instruction_set
-from cghash.device.encoding import LinearEncoder
+from cghash.device.encoder import LinearEncoder
 from cghash.lab.experiments.machine import processor
 from common import RESULTS, commit
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._tensors import is_on_gpu, is_tensor
-from .device.encoding import Encoder, encoder_of
-from .device.streams import encode_blocks, rows_of
+from .device.encoder import Encoder, encode_blocks, encoder_of, rows_of
 from .exceptions import InvalidInputError
 from .reading import item_blocks
 

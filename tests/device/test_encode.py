@@ -9,8 +9,8 @@ from sklearn.datasets import load_digits
 
 from cghash import CGHash
 from cghash.codes import pack, unpack
-from cghash.device import streams
-from cghash.device.encoding import LinearEncoder, RBFEncoder
+from cghash.device import encoder
+from cghash.device.encoder import LinearEncoder, RBFEncoder
 from cghash.exceptions import InvalidInputError
 
 torch = pytest.importorskip("torch")
@@ -62,7 +62,7 @@ def test_a_model_encodes_host_memory_in_blocks(device, hash_function, monkeypatc
     X = rng.normal(size=(400, 9))
     labels = rng.integers(0, 4, 400)
     model = CGHash(12, hash_function=hash_function, C=1e-4, random_state=0).fit(X[:200], labels[:200])
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 3000)
+    monkeypatch.setattr(encoder, "BLOCK_BYTES", 3000)
     np.testing.assert_array_equal(model.encode(X, device=device), model.encode(X))
     np.testing.assert_array_equal(model.encode(X.astype(np.float32), device=device), model.encode(X.astype(np.float32)))
     assert model.encode(X[:0], device=device).shape == (0, 2)
@@ -119,7 +119,7 @@ class TestOnTheGPU:
 def test_packing_is_that_of_codes():
     rng = np.random.default_rng(4)
     bits = rng.integers(0, 2, (20, 45)).astype(bool)
-    from cghash.device.encoding import packed_words
+    from cghash.device.encoder import packed_words
 
     words = packed_words(torch.from_numpy(bits))
     np.testing.assert_array_equal(words.view(torch.uint8)[:, :6].numpy(), pack(bits))

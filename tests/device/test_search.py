@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cghash import WeightedHammingIndex
+from cghash import WeightedHammingIndex, _tensors
 from cghash.codes import pack
-from cghash.device import blocks, scans, search, tensors
+from cghash.device import blocks, scans, search
 from cghash.device.bounds import bound_of
 from cghash.exceptions import DeviceMemoryError, InvalidInputError, MissingDeviceError
 
@@ -146,7 +146,7 @@ def test_a_device_without_room_leaves_the_index_as_it_was(monkeypatch):
     codes = some_codes(rng, 2000, 64)
     index.add(codes)
     reference.add(codes)
-    monkeypatch.setattr(tensors, "free_bytes", lambda device: 50_000)
+    monkeypatch.setattr(_tensors, "free_bytes", lambda device: 50_000)
     with pytest.raises(
         DeviceMemoryError, match=r"room for 19952 codes needs 160\.00 KiB .* 48\.83 KiB are free: add fewer"
     ):

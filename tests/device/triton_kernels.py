@@ -10,11 +10,10 @@ import triton.language as tl  # noqa: F401  # jit looks for it
 made = torch.zeros
 torch.zeros = lambda *shape, pin_memory=False, **how: made(*shape, **how)  # no GPU, nothing to pin for
 
-from cghash.device.learning.margins import Group  # noqa: E402
-
-from cghash.device import kernels, launches, scans  # noqa: E402
+from cghash.device import kernels, scans, triton_passes  # noqa: E402
 from cghash.device.learning import recorded  # noqa: E402
-from cghash.device.scans import Asked, DeviceWeights, Segment, TorchPasses  # noqa: E402
+from cghash.device.learning.columns import Group  # noqa: E402
+from cghash.device.scans import Batch, DeviceWeights, Segment, TorchPasses  # noqa: E402
 
 
 @triton.jit
@@ -27,7 +26,7 @@ def counted(bits):
     return (sixteens + (sixteens >> 16)) & 0xFF
 
 
-kernels._count, launches._COLLECTORS = counted, 16
+kernels._count, triton_passes._COLLECTORS = counted, 16
 
 
 def pairs_of(rng, n, n_pairs):
@@ -134,20 +133,20 @@ def check_search(n, n_words, n_queries, is_filtered):
     limits = torch.from_numpy(rng.integers(0, weights.weights.sum() // 2, n_queries))
     limits[0] = int(weights.weights.sum()) // 2  # half of the codes
     allowed = torch.from_numpy(rng.integers(0, 256, 512, dtype=np.uint8)) if is_filtered else None
-    how = Segment(words, 1000, n), 1024, n, Asked(queries, weights), limits, allowed
-    mine, theirs = (np.stack(passes.near(*how, 2**20)) for passes in (launches.TritonPasses(), TorchPasses()))
+    how = Segment(words, 1000, n), 1024, n, Batch(queries, weights), limits, allowed
+    mine, theirs = (np.stack(passes.near(*how, 2**20)) for passes in (triton_passes.TritonPasses(), TorchPasses()))
     assert mine.shape[1] > 10
     np.testing.assert_array_equal(mine[:, np.lexsort(mine)], theirs[:, np.lexsort(theirs)])
-    assert launches.TritonPasses().near(*how, mine.shape[1] // n_queries // 2) is None
+    assert triton_passes.TritonPasses().near(*how, mine.shape[1] // n_queries // 2) is None
     limits[:] = -1  # nothing
-    assert all(len(values) == 0 for values in launches.TritonPasses().near(*how, 2**20))
+    assert all(len(values) == 0 for values in triton_passes.TritonPasses().near(*how, 2**20))
     limits[:] = scans.FAR  # all that is allowed
-    all_of_it = launches.TritonPasses().near(*how, 2**20)
+    all_of_it = triton_passes.TritonPasses().near(*how, 2**20)
     assert len(all_of_it[0]) == len(TorchPasses().near(*how, 2**20)[0]) > 0
     if n_queries > 3:
-        kept, launches._MOST_HITS = launches._MOST_HITS, 8
-        assert launches.TritonPasses().near(*how, 2**20) is None
-        launches._MOST_HITS = kept
+        kept, triton_passes._MOST_HITS = triton_passes._MOST_HITS, 8
+        assert triton_passes.TritonPasses().near(*how, 2**20) is None
+        triton_passes._MOST_HITS = kept
 
 
 for case in ((1, 1, 1, 1), (7, 1, 3, 14), (133, 17, 2, 400), (40, 1025, 2, 80), (9, 2500, 3, 9), (30, 64, 1, 2400)):
@@ -164,7 +163,8 @@ def check_minima(n_words, n_queries, group, is_filtered):
     words, queries, weights = some_codes(rng, n_words, n_queries)
     allowed = torch.from_numpy(rng.random(2048) < 0.01) if is_filtered else None
     mine, theirs = (
-        passes.minima(words, queries, weights, allowed, group) for passes in (launches.TritonPasses(), TorchPasses())
+        passes.minima(words, queries, weights, allowed, group)
+        for passes in (triton_passes.TritonPasses(), TorchPasses())
     )
     np.testing.assert_array_equal(mine, theirs)
     n, scale = mine.shape[1], weights.for_one.scale

@@ -36,7 +36,7 @@ class DeviceBlocks:
         self.segments: list[Segment] = []
         self.n_codes = 0
         self.version = object()  # another one after each change of codes
-        self.alone = Lock()
+        self.one_query = Lock()
         self._samples: dict[bool, tuple[Tensor, Tensor]] = {}
         self._weights: DeviceWeights | None = None
         self._marks: tuple[Any, Tensor] | None = None

@@ -88,7 +88,7 @@ class DeviceWeights:
 
 
 @dataclass
-class Asked:
+class Batch:
     """Queries (q, W) and the weights that they are asked under."""
 
     queries: Tensor
@@ -132,11 +132,18 @@ def is_few(n_queries: int) -> bool:
     return n_queries < 4
 
 
-class Passes(Protocol):
+class CodePasses(Protocol):
     """What a device must be able to do with codes."""
 
     def near(
-        self, segment: Segment, first: int, end: int, asked: Asked, limits: Tensor, allowed: Tensor | None, room: int
+        self,
+        segment: Segment,
+        first: int,
+        end: int,
+        batch: Batch,
+        limits: Tensor,
+        allowed: Tensor | None,
+        room: int,
     ) -> tuple[Tensor, Tensor, Tensor] | None:
         """Local positions first … end, a query each, and their distance: all that are within its limit.
 
@@ -158,9 +165,16 @@ class TorchPasses:
     """Passes in torch operations."""
 
     def near(
-        self, segment: Segment, first: int, end: int, asked: Asked, limits: Tensor, allowed: Tensor | None, room: int
+        self,
+        segment: Segment,
+        first: int,
+        end: int,
+        batch: Batch,
+        limits: Tensor,
+        allowed: Tensor | None,
+        room: int,
     ) -> tuple[Tensor, Tensor, Tensor] | None:
-        torch, queries, weights = import_torch(), asked.queries, asked.weights
+        torch, queries, weights = import_torch(), batch.queries, batch.weights
         bound = weights.bound(len(queries))
         small = torch.from_numpy(bound.small).to(torch.float32)
         query_bits = bits_of(queries)  # (q, 32·W)
@@ -194,7 +208,7 @@ class TorchPasses:
             return None
         found = []
         for segment in blocks.segments:
-            near = self.near(segment, 0, segment.n, Asked(query[None], weights), limit, allowed, _ROOM_ALONE)
+            near = self.near(segment, 0, segment.n, Batch(query[None], weights), limit, allowed, _ROOM_ALONE)
             if near is None:
                 return None
             at, _, distances = near
@@ -239,9 +253,9 @@ def _weight_of(differing: Tensor, table: Tensor) -> Tensor:
     return table[torch.arange(len(table)), octets].sum(dim=1)
 
 
-def passes_of(device: Any) -> Passes:
+def passes_of(device: Any) -> CodePasses:
     if device.type == "cuda":
-        from .launches import TritonPasses
+        from .triton_passes import TritonPasses
 
         return TritonPasses()
     return TorchPasses()

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._arrays import Ints
 from .._tensors import import_torch
-from .scans import FAR, Asked, DeviceWeights, Segment, Tensor, is_few, is_set
+from .scans import FAR, Batch, DeviceWeights, Segment, Tensor, is_few, is_set
 
 if TYPE_CHECKING:
     from .blocks import DeviceBlocks
@@ -54,9 +54,9 @@ class Search:
     allowed: Tensor | None  # (⌈n/8⌉,) uint8
 
     @cached_property
-    def asked(self) -> Asked:
+    def batch(self) -> Batch:
         """The queries on the device."""
-        return Asked(self.given.to(self.blocks.device), self.weights)
+        return Batch(self.given.to(self.blocks.device), self.weights)
 
     # The k nearest
 
@@ -100,7 +100,7 @@ class Search:
         if k > n // group:
             return torch.full((len(self.given),), FAR, device=words.device), self.blocks.n_codes <= LEAST_STEP
         is_allowed = None if self.allowed is None else is_set(self.allowed, positions)
-        least = self.blocks.passes.minima(words, self.asked.queries, self.weights, is_allowed, group)  # (q, n // group)
+        least = self.blocks.passes.minima(words, self.batch.queries, self.weights, is_allowed, group)  # (q, n // group)
         limits = least.topk(k, dim=1, largest=False).values.amax(dim=1)
         return limits, is_allowed is None or not bool((limits >= FAR).any())
 
@@ -190,7 +190,7 @@ class Search:
         return max(LEAST_STEP, _GROWTH * len(self.blocks.sample(small=True)[1]))
 
     def _piece(self, segment: Segment, first: int, end: int, limits: Tensor, room: int) -> Found | None:
-        near = self.blocks.passes.near(segment, first, end, self.asked, limits, self.allowed, room)
+        near = self.blocks.passes.near(segment, first, end, self.batch, limits, self.allowed, room)
         if near is None:
             return None
         at, owners, distances = near

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from . import kernels
-from .encoding import LinearEncoder, Tensor, check_finite
+from .encoder import LinearEncoder, Tensor, check_finite
 
 _BITS = 64  # functions a program
 # how items are multiplied: number of parts of the coefficients, rows and features a program, warps, stages

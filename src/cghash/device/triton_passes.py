@@ -8,8 +8,8 @@ import torch
 
 from .._arrays import Ints
 from . import kernels
-from .alone import Alone
-from .scans import Asked, DeviceWeights, Segment, Tensor, is_few
+from .recorded_query import RecordedQuery
+from .scans import Batch, DeviceWeights, Segment, Tensor, is_few
 
 if TYPE_CHECKING:
     from .blocks import DeviceBlocks
@@ -29,18 +29,32 @@ class TritonPasses:
     """Passes by kernels; capacities and starts are multiples of `_BLOCK`, so that they read whole blocks."""
 
     def __init__(self) -> None:
-        self._way: Alone | None = None
+        self._recorded: RecordedQuery | None = None
 
     def near(
-        self, segment: Segment, first: int, end: int, asked: Asked, limits: Tensor, allowed: Tensor | None, room: int
+        self,
+        segment: Segment,
+        first: int,
+        end: int,
+        batch: Batch,
+        limits: Tensor,
+        allowed: Tensor | None,
+        room: int,
     ) -> tuple[Tensor, Tensor, Tensor] | None:
-        scan = self._one_by_one if is_few(len(asked)) else self._many
-        return scan(segment, first, end, asked, limits, allowed, room)
+        scan = self._one_by_one if is_few(len(batch)) else self._many
+        return scan(segment, first, end, batch, limits, allowed, room)
 
     def _one_by_one(
-        self, segment: Segment, first: int, end: int, asked: Asked, limits: Tensor, allowed: Tensor | None, room: int
+        self,
+        segment: Segment,
+        first: int,
+        end: int,
+        batch: Batch,
+        limits: Tensor,
+        allowed: Tensor | None,
+        room: int,
     ) -> tuple[Tensor, Tensor, Tensor] | None:
-        queries, weights = asked.queries, asked.weights
+        queries, weights = batch.queries, batch.weights
         most = _most(limits, weights)
         found = []
         for i in range(len(queries)):
@@ -57,9 +71,16 @@ class TritonPasses:
         return at[within], owners[within], distances[within]
 
     def _many(
-        self, segment: Segment, first: int, end: int, asked: Asked, limits: Tensor, allowed: Tensor | None, room: int
+        self,
+        segment: Segment,
+        first: int,
+        end: int,
+        batch: Batch,
+        limits: Tensor,
+        allowed: Tensor | None,
+        room: int,
     ) -> tuple[Tensor, Tensor, Tensor] | None:
-        queries, weights, width = asked.queries, asked.weights, asked.queries.shape[1]
+        queries, weights, width = batch.queries, batch.weights, batch.queries.shape[1]
         in_order, order = limits.sort()  # queries of like limits stand in one tile
         tile = _TILE if len(queries) > _TILE // 2 and width <= _FEW_WORDS else _PART
         n_tiles = -(-len(queries) // tile)
@@ -70,7 +91,7 @@ class TritonPasses:
         hits = torch.empty(_MOST_HITS, dtype=torch.int64, device=queries.device)
         tiles = torch.empty(_MOST_HITS, dtype=torch.int32, device=queries.device)
         kernels.scan_many[(-(-(end - first) // _SPAN),)](
-            segment.words, segment.capacity, first, end, asked.signed(rows), asked.least_agreements(farthest),
+            segment.words, segment.capacity, first, end, batch.signed(rows), batch.least_agreements(farthest),
             n_tiles, segment.words if allowed is None else allowed, segment.offset, counts, hits, tiles, _MOST_HITS,
             W=width, HALF=weights.in_half, FILTERED=allowed is not None, ROWS=tile, BLOCK=_SPAN, num_warps=4,
             num_stages=3 if width <= _FEW_WORDS else 2,
@@ -92,10 +113,10 @@ class TritonPasses:
         if k > min(blocks.sample()[0].shape[1] // _BLOCK // 4, _MOST_ALONE):
             return None
         key = k, weights, allowed, blocks.version
-        with blocks.alone:  # one query at a time: the buffers are the same for all
-            if self._way is None or not self._way.is_for(key):
-                self._way = Alone(key, blocks, self.minima, _scan_one)
-            return self._way.shortlist(query)
+        with blocks.one_query:  # one query at a time: the buffers are the same for all
+            if self._recorded is None or not self._recorded.is_for(key):
+                self._recorded = RecordedQuery(key, blocks, self.minima, _scan_one)
+            return self._recorded.shortlist(query)
 
     def distances(self, words: Tensor, at: Tensor, owners: Tensor, queries: Tensor, weights: DeviceWeights) -> Tensor:
         out = torch.empty(len(at), dtype=torch.int64, device=words.device)

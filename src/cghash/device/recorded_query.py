@@ -21,7 +21,7 @@ _BEFORE_RECORDING = 8  # queries
 _LIMIT, _MOST, _N_NEAR, _HEAD = 0, 1, 2, 3  # places in what is read back; a count for each segment follows
 
 
-class Alone:
+class RecordedQuery:
     """The way of a query for k, weights, marks and a version of the codes, `key`.
 
     The query to the device, a limit from the sample, a scan of all codes, the distances of those that pass, and what
