@@ -165,26 +165,27 @@ class CGHash(CodeEstimator):
         self._check_parameters()
         backend = self._backend(X, device)
         with features_kept(self), ExitStack() as during:
+            # 1. the items, where the backend computes
             X = self._checked_items(X, backend)
             during.enter_context(backend.memory(X, self._family(), self._count_slots(X, triplets), self.n_bits))
+            items = backend.put(X)
+            # 2. who is near and who is far
             saved = Checkpoint(self.checkpoint)
             drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
             seed = saved.seed(drawn, fixed=self.random_state is not None)
             pairs = None if duplets is None else check.check_rows(duplets, 2, X.shape[0], "duplets", "two items")
-            items = backend.put(X)
             comparisons = self._triplets(items, y, triplets, triplet_weights, seed, backend.nearest)
-            problem = self._problem(pairs, unlabelled=y is None and triplets is None, backend=backend)
             compared = time.perf_counter()
+            # 3. loss, regulariser, and the family to choose functions from
+            problem = self._problem(pairs, unlabelled=y is None and triplets is None, backend=backend)
             problem.family.prepare(items, np.random.default_rng([seed, 2**31]), n_threads(self.n_jobs))
             prepared = time.perf_counter()
+            # 4. the columns, and signed weights of pairs
+            sums = backend.sums(comparisons, problem, self.n_bits)
+            # 5. Algorithm 1, from what a checkpoint holds
+            decides = comparisons, problem.regularizer.duplets, deciding(self)
             result = self._learn(
-                problem,
-                backend.sums(comparisons, problem, self.n_bits),
-                saved,
-                lambda: fingerprint_of(in_host_memory(X), comparisons, problem.regularizer.duplets, deciding(self)),
-                seed,
-                began,
-                on_bit,
+                problem, sums, saved, lambda: fingerprint_of(in_host_memory(X), *decides), seed, began, on_bit
             )
         result.seconds_triplets, result.seconds_family = compared - began, prepared - compared
         return self
