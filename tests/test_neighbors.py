@@ -81,11 +81,10 @@ def blobs(n, d, n_classes=3, seed=0):
     return rng.normal(size=(n, d)), rng.integers(0, n_classes, n)
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 6, 7, 8, 13, 14, 15, 40])
 @pytest.mark.parametrize("counts", [(3, 2), (0, 2), (3, 0), (0, 0), (50, 60)])
-def test_any_number_of_items(engine, n, counts):
-    X, y = blobs(n, 5)
-    check(X, y, *counts)
+def test_any_number_of_items(engine, counts):
+    for n in (0, 1, 2, 3, 6, 7, 8, 13, 14, 15, 40):
+        check(*blobs(n, 5), *counts)
 
 
 @pytest.mark.parametrize("block", [1, 16, 17, 31, 64, 300, 1000])
@@ -172,11 +171,11 @@ def test_whole_numbers_beyond_float64(engine):
     check(X, y, 5, 5)
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e-9, 1e9, 1e30, 1e150])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_scaled_and_shifted_features(engine, scale, offset):
+def test_scaled_and_shifted_features(engine, offset):
     X, y = blobs(40, 6)
-    check((X + offset) * scale, y, 4, 4)
+    for scale in (1e-150, 1e-30, 1e-9, 1e9, 1e30, 1e150):
+        check((X + offset) * scale, y, 4, 4)
 
 
 def test_features_of_very_different_scales(engine):
@@ -288,7 +287,7 @@ def situations(draw):
     return X, relevance, draw(st.integers(0, 6)), draw(st.integers(0, 6))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(situation=situations(), block=st.integers(1, 20), as_sparse=st.booleans())
 def test_equals_the_brute_force(situation, block, as_sparse):
     X, *rest = situation
