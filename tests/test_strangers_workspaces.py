@@ -88,7 +88,7 @@ def test_learning_in_their_workspace_loads_no_model(stranger):
     learning = """
 import sys
 from cghash.workspace import Workspace
-from cghash.workspace.learning import first_model
+from cghash.workspace.fitting import first_model
 from cghash.workspace.records import Answer
 from cghash.workspace.worker import work
 with Workspace.open(sys.argv[1]) as workspace:

@@ -631,16 +631,16 @@ def test_precision_and_recall_by_labels(api, bare):
 
 
 def test_a_curve_is_measured_once_for_each_version(own, monkeypatch):
-    from cghash.web import service
-    from cghash.workspace.learning import first_model
+    from cghash.web import served_workspace
+    from cghash.workspace.fitting import first_model
 
-    measured, measure = [], service.retrieval
+    measured, measure = [], served_workspace.retrieval
 
     def counted(search, labels):
         measured.append(search.bits)
         return measure(search, labels)
 
-    monkeypatch.setattr(service, "retrieval", counted)
+    monkeypatch.setattr(served_workspace, "retrieval", counted)
     first = got(own, "/api/models/1/curve")
     assert got(own, "/api/models/1/curve") == first
     assert measured == [16]
@@ -725,11 +725,11 @@ def test_learning_from_answers_to_a_new_model_and_back(own):
 
 def test_a_version_chosen_while_the_old_one_is_looked_up_is_used(own, monkeypatch):
     """Someone looks which version is used, and chooses another before the database has answered."""
-    from cghash.web.service import Service
+    from cghash.web.served_workspace import ServedWorkspace
     from cghash.workspace.versions import Versions, add_model
 
     add_model(own.workspace, Versions(own.workspace).at(1).model, "the same again")
-    service = Service(own.workspace)
+    service = ServedWorkspace(own.workspace)
     use, records = service.use, type(service.records)
     was = records.current.fget
 

@@ -22,10 +22,10 @@ from PIL import Image
 from cghash.client import Client
 from cghash.exceptions import FormatError
 from cghash.lab.features import images, read_grey
-from cghash.web import service
-from cghash.web.line import Line
+from cghash.web import served_workspace
+from cghash.web.queues import WorkQueue
 from cghash.workspace import Workspace
-from cghash.workspace.embedding import Digits
+from cghash.workspace.embedders import Digits
 from cghash.workspace.pictures import check_picture, digit_of, grey_of, read_picture
 
 LARGEST = (4000, 4000)  # 16 megapixels
@@ -121,7 +121,7 @@ PEAK = """
 import io, re, sys
 from PIL import Image
 from cghash.workspace import Workspace
-from cghash.workspace.embedding import Digits, Gist
+from cghash.workspace.embedders import Digits, Gist
 from cghash.web.thumbnails import small
 
 def peak():
@@ -237,9 +237,9 @@ def test_the_end_of_the_program_does_not_wait_for_a_picture():
     """Ctrl-C: what is being decoded is dropped."""
     code = """
 import asyncio, time
-from cghash.web.line import Line
+from cghash.web.queues import WorkQueue
 async def main():
-    line = Line("pictures", 3)
+    line = WorkQueue("pictures", 3)
     waiting = [asyncio.create_task(line.result(time.sleep, 60)) for _ in range(3)]
     await asyncio.sleep(0.2)
     line.close()
@@ -253,7 +253,7 @@ asyncio.run(main())
 
 def test_work_in_line_is_done_in_turn_and_its_errors_are_told():
     async def test():
-        line = Line("pieces", 3)
+        line = WorkQueue("pieces", 3)
         assert await asyncio.gather(*(line.result(divmod, n, 2) for n in range(3))) == [(0, 0), (0, 1), (1, 0)]
         with pytest.raises(ZeroDivisionError):
             await line.result(divmod, 1, 0)
@@ -309,8 +309,8 @@ def test_who_decodes_too_much_waits(monkeypatch):
 
 
 def test_more_pictures_than_can_wait_are_turned_away(digits, open_api, monkeypatch):
-    monkeypatch.setattr(service, "_MOST_PICTURES", 0)
-    monkeypatch.setattr(service, "_MOST_THUMBNAILS", 0)
+    monkeypatch.setattr(served_workspace, "_MOST_PICTURES", 0)
+    monkeypatch.setattr(served_workspace, "_MOST_THUMBNAILS", 0)
     with open_api(digits) as client:
         searched = client.post("/api/search/image", content=png(8, 8), headers={"content-type": "image/png"})
         shown = client.get("/api/items/1/image")

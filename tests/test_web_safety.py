@@ -25,11 +25,12 @@ from PIL import Image
 from starlette.websockets import WebSocketDisconnect
 
 from cghash.exceptions import InvalidInputError
-from cghash.web import guard, serving
+from cghash.web import guard
+from cghash.web import server as web_server
 from cghash.web.app import create_app
 from cghash.web.routes import jobs as job_routes
 from cghash.web.routes import pages
-from cghash.web.service import Service
+from cghash.web.served_workspace import ServedWorkspace
 from cghash.workspace import Workspace, create_workspace
 
 TOKEN = "a token of many characters, ümläut"
@@ -103,15 +104,15 @@ def get(server, target, *headers, host="127.0.0.1"):
     ],
 )
 def test_which_addresses_others_can_reach(host, safe):
-    assert serving.is_loopback(host) == safe
+    assert web_server.is_loopback(host) == safe
 
 
 def test_a_server_that_others_can_reach_must_have_a_token(folder):
-    with Workspace.open(folder) as workspace, serving.listen("0.0.0.0", 0) as everywhere:
+    with Workspace.open(folder) as workspace, web_server.listen("0.0.0.0", 0) as everywhere:
         with pytest.raises(InvalidInputError, match=r"a server on 0\.0\.0\.0 must have a token"):
-            serving.serve(workspace, everywhere)
+            web_server.serve(workspace, everywhere)
         with pytest.raises(InvalidInputError, match="token must have at least 16 characters, got 5"):
-            serving.serve(workspace, everywhere, token="short")
+            web_server.serve(workspace, everywhere, token="short")
 
 
 def test_the_server_listens_on_loopback_unless_told(server):
@@ -329,7 +330,7 @@ def test_no_answer_lets_other_origins_read_it(api):
 
 
 def test_every_answer_carries_the_headers_that_keep_pages_apart(api, locked, monkeypatch):
-    monkeypatch.setattr(Service, "summary", lambda self: 1 / 0)
+    monkeypatch.setattr(ServedWorkspace, "summary", lambda self: 1 / 0)
     answers = [
         *(api.get(path) for path in (*PAGES, "/static/style.css", "/healthz", "/metrics", "/api/items")),
         api.get("/api/items/1/image"),
@@ -637,7 +638,7 @@ def test_what_goes_wrong_here_is_for_the_log(folder, open_api, monkeypatch, capl
 
     with open_api(folder) as client:
         for name in ("summary", "search_by", "check_row", "current", "current_soon"):
-            monkeypatch.setattr(Service, name, fail if name != "current" else property(fail))
+            monkeypatch.setattr(ServedWorkspace, name, fail if name != "current" else property(fail))
         monkeypatch.setattr(pages, "page", fail)
         response = client.get(address)
         assert response.status_code == 500
@@ -701,9 +702,9 @@ def test_watchers_that_leave_make_room(server):
 
 
 def test_more_searches_than_can_wait_are_turned_away(folder, open_api, monkeypatch):
-    from cghash.web import batching
+    from cghash.web import queues
 
-    monkeypatch.setattr(batching, "_MOST_WAITING", 0)
+    monkeypatch.setattr(queues, "_MOST_WAITING", 0)
     with open_api(folder) as client:
         response = client.post("/api/search", json={"item": 1})
     assert response.status_code == 503
@@ -720,9 +721,9 @@ def test_addresses_that_do_not_exist_do_not_fill_the_memory(folder):
 
 
 def test_other_names_need_a_token(folder):
-    listening = serving.listen("127.0.0.1", 0)
+    listening = web_server.listen("127.0.0.1", 0)
     with Workspace.open(folder) as workspace, pytest.raises(InvalidInputError, match="must have a token"):
-        serving.serve(workspace, listening, allowed=["photos.example"])
+        web_server.serve(workspace, listening, allowed=["photos.example"])
     listening.close()
 
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cghash.exceptions import FormatError, InvalidInputError
-from cghash.workspace.filters import parse_filter
+from cghash.workspace.item_filters import parse_filter
+from cghash.workspace.item_table import Attribute, ItemTable
 from cghash.workspace.item_writer import FEW, MOST_ATTRIBUTES, ItemWriter, NewItem
-from cghash.workspace.items import Attribute, ItemTable
 
 ATTRIBUTES = [("colour", "text"), ("year", "number"), ("a=b", "text"), ("a", "number")]
 ROWS = [

@@ -23,13 +23,13 @@ from cghash.exceptions import InUseError, InvalidInputError
 from cghash.index import WeightedHammingIndex
 from cghash.learning.triplets import TripletSet
 from cghash.models import load
-from cghash.workspace import Workspace, create_workspace, lessons, worker
-from cghash.workspace.answers import AnswerBook, contradictions, from_list
+from cghash.workspace import Workspace, answer_triplets, create_workspace, worker
+from cghash.workspace.answer_cache import AnswerCache, contradictions, from_list
+from cghash.workspace.answer_triplets import spread, training_set
+from cghash.workspace.fitting import check_parameters, first_model, learn
 from cghash.workspace.jobs import Jobs
-from cghash.workspace.learning import check_parameters, first_model, learn
-from cghash.workspace.lessons import lesson_of, spread
 from cghash.workspace.quality import agreement, compared_rows, overlaps, retrieval, sampled_rows, split_of
-from cghash.workspace.questions import Past, Questioner
+from cghash.workspace.questions import PastQuestions, Questioner
 from cghash.workspace.records import Answer, open_records
 from cghash.workspace.versions import CodeSearch, VectorSearch, Versions, add_model
 
@@ -130,17 +130,17 @@ def test_an_item_of_both_circles_is_on_neither_side():
 
 def test_equal_items_are_in_each_others_circles_once():
     X = np.zeros((8, 2), dtype=np.float32)
-    circles = lessons._circles(X, np.arange(8), 3)
+    circles = answer_triplets._circles(X, np.arange(8), 3)
     for item, found in enumerate(circles.tolist()):
         assert found[0] == item
         assert len(set(found)) == 4
 
 
 def test_vectors_count_as_so_many_answers(monkeypatch):
-    monkeypatch.setattr(lessons, "VECTORS_COUNT", 6)
+    monkeypatch.setattr(answer_triplets, "VECTORS_COUNT", 6)
     X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
     answers = np.array([[0, 1, 2], [3, 4, 5]])
-    alone, both = lesson_of(X, answers[:0]), lesson_of(X, answers)
+    alone, both = training_set(X, answers[:0]), training_set(X, answers)
     assert alone.triplets.weights @ sizes(alone.triplets) == pytest.approx(1)
     blocks = len(alone.triplets.anchors)
     weight = both.triplets.weights * sizes(both.triplets)
@@ -155,14 +155,14 @@ def sizes(triplets):
 def test_a_lesson_of_a_large_collection_holds_what_was_spoken_of():
     X = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
     answers = np.array([[499, 3, 250], [17, 499, 0]])
-    lesson = lesson_of(X, answers, most=50)
+    lesson = training_set(X, answers, most=50)
     assert set(answers.ravel()) <= set(lesson.rows)
     assert 50 <= len(lesson.rows) <= 55
     assert (np.diff(lesson.rows) > 0).all()
     assert lesson.triplets.n_items == len(lesson.rows)
     mine = {tuple(lesson.rows[list(t)].tolist()) for t in triplets_of(lesson.triplets)}
     assert {tuple(t) for t in answers.tolist()} <= mine
-    assert np.array_equal(lesson_of(X, answers, most=50).rows, lesson.rows)
+    assert np.array_equal(training_set(X, answers, most=50).rows, lesson.rows)
 
 
 # Contradictions
@@ -306,7 +306,7 @@ def searches(X):
     yield codes_of(np.zeros((len(X), 8)), np.ones(8))  # all codes are equal
 
 
-NONE = Past()
+NONE = PastQuestions()
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 12])
@@ -400,7 +400,7 @@ def test_anchors_keep_away_from_those_asked_before():
     assert min(anchors) >= 50
     waiting = [
         q.anchor
-        for q in questioner.questions(VectorSearch(X), Past(asked.tolist()), 1, skip=[60])
+        for q in questioner.questions(VectorSearch(X), PastQuestions(asked.tolist()), 1, skip=[60])
         if q.source == "active"
     ]
     assert all(anchor != 60 for anchor in waiting)
@@ -419,7 +419,7 @@ def test_a_question_is_not_asked_twice_while_there_are_others():
 
 def test_the_book_knows_what_came_and_what_was_taken_back():
     records = open_records(":memory:", "here")
-    book = AnswerBook(records)
+    book = AnswerCache(records)
     assert book.all() == []
     first, second = records.add_answers([said(1, 0, 1, 2), said(2, 0, 2, 1)])
     assert book.all() == [first, second]
@@ -456,7 +456,7 @@ def test_an_answer_committed_after_a_later_one_is_seen():
         def answers_after(self, number):
             return [a for a in self.answers() if a.id > number]
 
-    book = AnswerBook(Slow())
+    book = AnswerCache(Slow())
     for number in (0, 1, 3, 2):
         visible.append(known[number])
         assert [a.id for a in book.all()] == sorted(a.id for a in visible)

@@ -21,10 +21,10 @@ from cghash.cli import main
 from cghash.exceptions import CGHashError, FormatError, InvalidInputError, MissingDependencyError
 from cghash.lab.features import gist
 from cghash.workspace import Workspace, create_workspace
+from cghash.workspace.creation import atomic_folder
 from cghash.workspace.demo import demo_workspace
+from cghash.workspace.embedders import Tfidf
 from cghash.workspace.pictures import grey_of
-from cghash.workspace.tfidf import Tfidf
-from cghash.workspace.whole import whole_folder
 
 SIX = np.arange(18, dtype=np.float64).reshape(6, 3)
 
@@ -743,8 +743,8 @@ def test_a_kill_in_the_middle_leaves_no_workspace_and_the_next_try_cleans_up(pho
 
 
 def test_a_folder_that_another_process_is_making_is_left_alone(tmp_path):
-    with whole_folder(tmp_path / "ws") as first:
-        with whole_folder(tmp_path / "ws"):
+    with atomic_folder(tmp_path / "ws") as first:
+        with atomic_folder(tmp_path / "ws"):
             assert first.is_dir()
         assert first.is_dir()
         (tmp_path / "ws").rmdir()

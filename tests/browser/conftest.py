@@ -75,7 +75,7 @@ def digits_workspace(tmp_path_factory) -> Path:
     """The demo's digits with two small versions, the second in use."""
     pytest.importorskip("fastapi", reason="the page needs fastapi: pip install 'cghash[web]'")
     from cghash.workspace.demo import demo_workspace
-    from cghash.workspace.learning import first_model
+    from cghash.workspace.fitting import first_model
 
     folder = tmp_path_factory.mktemp("template") / "digits"
     workspace = demo_workspace(folder)

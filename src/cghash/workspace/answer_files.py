@@ -18,10 +18,10 @@ from typing import Any
 from ..exceptions import CGHashError, InvalidInputError, MissingDependencyError
 from ..reading.text import shortened
 from ..storage import written_atomically
-from .folder import Workspace
-from .importing import key_of
+from .import_plan import key_of
+from .item_sources import Table, open_table
 from .records import SOURCES, Answer
-from .tables import Table, open_table
+from .workspace import Workspace
 
 __all__ = ["TRIPLET", "has_parquet", "read_unsure", "told_of", "unsure_table", "write_triplets", "write_unsure"]
 

@@ -28,21 +28,20 @@ from .answer_files import (
     write_triplets,
     write_unsure,
 )
-from .folder import Workspace
-from .making import check_target
+from .creation import atomic_folder, check_new_folder
+from .item_sources import open_table
 from .records import Answer, Records
-from .tables import open_table
 from .versions import add_model
-from .whole import whole_folder
+from .workspace import Workspace
 
-__all__ = ["Imported", "export_workspace", "import_files", "write_triplets"]
+__all__ = ["ImportResult", "export_workspace", "import_files", "write_triplets"]
 
 MODEL, CODES, IDS, TRIPLETS, UNSURES = "model.cghash", "codes.npy", "ids.csv", "triplets", "unsure"
 _BATCH = 1000  # answers that are stored together
 
 
 @dataclass
-class Imported:
+class ImportResult:
     """What came in."""
 
     answers: int = 0  # new ones
@@ -63,8 +62,8 @@ def export_workspace(workspace: Workspace, folder: str | os.PathLike[str]) -> li
     workspace : Workspace
     folder : where; it must not exist yet, or be empty
     """
-    target = check_target(folder)
-    with whole_folder(target) as aside:
+    target = check_new_folder(folder)
+    with atomic_folder(target) as aside:
         told = _write_answers(workspace, aside)
         with open(aside / IDS, "w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([["id"], *([key] for key in workspace.items.ids())])
@@ -76,7 +75,7 @@ def export_workspace(workspace: Workspace, folder: str | os.PathLike[str]) -> li
     return [*told, f"{codes[0]} codes of {codes[1]} bits in {CODES} with {IDS}", f"model version {current} as {MODEL}"]
 
 
-def import_files(workspace: Workspace, files: Sequence[str | os.PathLike[str]], *, use: bool = False) -> Imported:
+def import_files(workspace: Workspace, files: Sequence[str | os.PathLike[str]], *, use: bool = False) -> ImportResult:
     """Take in triplets and models.
 
     Parameters
@@ -90,7 +89,7 @@ def import_files(workspace: Workspace, files: Sequence[str | os.PathLike[str]], 
     Of a file's answers all are stored, or none. A file that was imported before adds nothing; answers keep their source
     and time where the file tells.
     """
-    found = Imported()
+    found = ImportResult()
     for path in _expanded(files):
         if path.suffix.lower() in SUFFIXES:
             _import_answers(workspace, path, found)
@@ -137,7 +136,7 @@ def _expanded(files: Sequence[str | os.PathLike[str]]) -> Iterator[Path]:
         yield from (file for file in known if file.is_file() and file.stat().st_size)
 
 
-def _import_answers(workspace: Workspace, path: Path, found: Imported) -> None:
+def _import_answers(workspace: Workspace, path: Path, found: ImportResult) -> None:
     prefix = f"import-{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}" if path.is_file() else ""
     numbered = source_of(path).kind in ("npy", "npz")
     table = None if numbered else unsure_table(path)

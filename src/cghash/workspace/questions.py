@@ -20,9 +20,9 @@ import numpy as np
 
 from .._arrays import Floats, Ints, Singles
 from ..codes import unpack
-from .versions import CodeSearch, VectorSearch
+from .versions import Ranking, VectorSearch
 
-__all__ = ["Past", "Question", "Questioner"]
+__all__ = ["PastQuestions", "Question", "Questioner"]
 
 Asked = tuple[int, int, int]  # anchor and candidates, the smaller row first
 
@@ -47,7 +47,7 @@ class Question:
     source: str  # "active" or "test"
 
 
-class Past:
+class PastQuestions:
     """Questions that were answered: whether one was, and what the last ones were about."""
 
     def __init__(self, asked: Iterable[Sequence[int]] = ()) -> None:
@@ -69,9 +69,7 @@ class Questioner:
         self.vectors = vectors
         self.rng = np.random.default_rng(seed)
 
-    def questions(
-        self, search: CodeSearch | VectorSearch, past: Past, count: int, skip: Collection[int] = ()
-    ) -> list[Question]:
+    def questions(self, search: Ranking, past: PastQuestions, count: int, skip: Collection[int] = ()) -> list[Question]:
         """Questions under the current model.
 
         Parameters
@@ -96,9 +94,7 @@ class Questioner:
             known.new.add(_unordered(rows))
         return chosen
 
-    def active(
-        self, search: CodeSearch | VectorSearch, before: list[int], known: Container[Asked] = ()
-    ) -> tuple[int, int, int]:
+    def active(self, search: Ranking, before: list[int], known: Container[Asked] = ()) -> tuple[int, int, int]:
         """An anchor and two candidates, where an answer teaches most and none is known."""
         anchor = self._anchor(before)
         distances, rows = search.nearest(anchor, _NEAREST + 1, None)
@@ -158,7 +154,7 @@ def _unordered(rows: Sequence[int]) -> Asked:
     return rows[0], min(rows[1:]), max(rows[1:])
 
 
-def _apart(search: CodeSearch | VectorSearch, rows: Ints, left: Ints, right: Ints) -> Floats:
+def _apart(search: Ranking, rows: Ints, left: Ints, right: Ints) -> Floats:
     """Distances between the two candidates of each pair."""
     if isinstance(search, VectorSearch):
         vectors = np.asarray(search.vectors[rows], dtype=np.float64)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from .._validation import check_choice
 from ..exceptions import FormatError, InvalidInputError
 from .database import Database, Row, open_database
-from .plain_json import read_json
+from .untrusted import read_json
 
 __all__ = ["ACTIVE_STATES", "Answer", "Job", "Records", "Version", "open_records"]
 

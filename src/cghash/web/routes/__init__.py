@@ -10,9 +10,9 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from ..schemas import Failure
-from ..service import Service
+from ..served_workspace import ServedWorkspace
 
-__all__ = ["REFUSED", "OfRecords", "answered", "service_of"]
+__all__ = ["REFUSED", "OfRecords", "answered", "workspace_of"]
 
 # what OpenAPI says of every address that can refuse
 REFUSED: dict[int | str, dict[str, Any]] = {
@@ -32,20 +32,20 @@ REFUSED: dict[int | str, dict[str, Any]] = {
 
 
 class OfRecords(APIRoute):
-    """Addresses that ask the database, which another program may hold for long: they never take all threads."""
+    """AllowedMethods that ask the database, which another program may hold for long: they never take all threads."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
         async def handled(request: Request) -> Response:
-            async with service_of(request).room_for_records:
+            async with workspace_of(request).room_for_records:
                 return await handle(request)
 
         return handled
 
 
-def service_of(request: Request) -> Service:
-    return cast(Service, request.app.state.service)
+def workspace_of(request: Request) -> ServedWorkspace:
+    return cast(ServedWorkspace, request.app.state.served)
 
 
 def answered(content: Any, status: int = 200) -> Response:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from .quality import agreement
-from .questions import Past
+from .questions import PastQuestions
 from .records import LEARNED_FROM, Answer, Records
-from .versions import CodeSearch, VectorSearch
+from .versions import Ranking
 
-__all__ = ["AnswerBook", "Contradiction", "contradictions", "from_list"]
+__all__ = ["AnswerCache", "Contradiction", "contradictions", "from_list"]
 
 
 _MANY = 2000  # answers from which on contradictions are not looked for after each
@@ -32,7 +32,7 @@ class Contradiction:
     reason: str
 
 
-class AnswerBook:
+class AnswerCache:
     """All answers, read once and then only what is new, and what there is to say of them; threads may share it."""
 
     def __init__(self, records: Records) -> None:
@@ -46,13 +46,13 @@ class AnswerBook:
             self._refresh()
             return list(self._answers)
 
-    def past(self) -> Past:
+    def past(self) -> PastQuestions:
         """The questions that were answered; not to be changed."""
         with self._lock:
             self._refresh()
             return self._past
 
-    def summary(self, search: CodeSearch | VectorSearch, last_learned: int) -> dict[str, Any]:
+    def summary(self, search: Ranking, last_learned: int) -> dict[str, Any]:
         """What the page says about the answers; `last_learned` is the newest answer that the current model knew."""
         with self._lock:
             self._refresh()
@@ -84,9 +84,9 @@ class AnswerBook:
     def _forget(self) -> None:
         self._answers: list[Answer] = []
         self._undone = 0
-        self._past = Past()
+        self._past = PastQuestions()
         self._counts: Counter[str] = Counter()
-        self._told = {"test": _Told(), "training": _Told()}
+        self._told = {"test": _AgreementCount(), "training": _AgreementCount()}
         self._learnable: list[int] = []  # numbers of the answers that a fit may learn from
         self._contradictions: tuple[int, float, list[dict[str, Any]]] = (0, 0.0, [])
 
@@ -121,7 +121,7 @@ class AnswerBook:
         return found
 
 
-class _Told:
+class _AgreementCount:
     """Comparisons, and how many of them the ranking that was asked about last satisfies."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class _Told:
         self._search: object = None
         self._looked_at, self._satisfied = 0, 0.0
 
-    def agreement(self, search: CodeSearch | VectorSearch) -> dict[str, Any]:
+    def agreement(self, search: Ranking) -> dict[str, Any]:
         """The share that a ranking satisfies; only comparisons that are new to it are looked at."""
         if search is not self._search:
             self._search, self._looked_at, self._satisfied = search, 0, 0.0

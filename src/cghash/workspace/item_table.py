@@ -19,9 +19,8 @@ import numpy as np
 
 from .._arrays import Ints
 from ..exceptions import FormatError, InvalidInputError
-from .database import guard, readable
-from .filters import NUMBER, TEXT, Column, NumberColumn, TextColumn, Value, parse_filter
-from .plain_json import read_json
+from .item_filters import NUMBER, TEXT, Column, NumberColumn, TextColumn, Value, parse_filter
+from .untrusted import distrust_schema, read_json, readable
 
 __all__ = ["Attribute", "Item", "ItemTable"]
 
@@ -260,7 +259,7 @@ class ItemTable:
             where = f"{self.path.resolve().as_uri()}?mode=ro&immutable=1"
             connection = sqlite3.connect(where, uri=True, check_same_thread=False)
             connection.text_factory = readable
-            guard(connection, self.path, _TABLES)
+            distrust_schema(connection, self.path, _TABLES)
             connection.execute(f"PRAGMA mmap_size = {_MAPPED}")
             with self._lock:
                 self._opened.append(connection)

@@ -25,8 +25,8 @@ from .._arrays import Singles
 from ..exceptions import FormatError, InvalidInputError
 from ..reading.arrays import read_array
 from ..reading.sources import source_of
-from .embedding import Embedder, Sentences, UnnamedSentences, open_embedder
-from .items import ItemTable
+from .embedders import Embedder, Sentences, UnnamedSentences, open_embedder
+from .item_table import ItemTable
 
 if TYPE_CHECKING:
     from .records import Records
