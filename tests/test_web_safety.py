@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import hmac
-import io
 import json
 import os
 import re
 import shutil
 import socket
-import sqlite3
 import struct
-import time
-import zlib
 from html.parser import HTMLParser
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -33,9 +29,12 @@ from cghash.web.routes import pages
 from cghash.web.served_workspace import ServedWorkspace
 from cghash.workspace import Workspace, create_workspace
 
-TOKEN = "a token of many characters, ümläut"
+from .workspaces import TOKEN, image_file, png, spoil, wait_for
+
 BEARER = {"authorization": b"Bearer " + TOKEN.encode()}
 PAGES = ("/", "/teach", "/learn", "/understand")
+FORM = "application/x-www-form-urlencoded"
+JSON = {"content-type": "application/json"}
 HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -61,6 +60,12 @@ def locked(folder, open_api):
     """A server that asks for a token."""
     with open_api(folder, token=TOKEN) as client:
         yield client
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Wrong tokens are refused without a wait."""
+    monkeypatch.setattr(guard, "_SECONDS_AFTER_WRONG", 0)
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +98,8 @@ def get(server, target, *headers, host="127.0.0.1"):
 @pytest.mark.parametrize(
     ("host", "safe"),
     [
-        ("127.0.0.1", True),
-        ("127.8.8.8", True),
-        ("localhost", True),
-        ("::1", True),
-        ("0.0.0.0", False),
-        ("::", False),
-        ("192.168.1.4", False),
-        ("example.org", False),
+        *((host, True) for host in ("127.0.0.1", "127.8.8.8", "localhost", "::1")),
+        *((host, False) for host in ("0.0.0.0", "::", "192.168.1.4", "example.org")),
     ],
 )
 def test_which_addresses_others_can_reach(host, safe):
@@ -186,12 +185,11 @@ def test_the_token_in_the_header_opens_everything(locked):
     [b"", b"Bearer", b"Bearer ", b"Bearer wrong", b"Bearer " + TOKEN.encode()[:-1], b"Bearer " + TOKEN.encode() + b"x",
      b"Basic " + TOKEN.encode(), TOKEN.encode(), b"Bearer \xff\xfe"],
 )  # fmt: skip
-def test_a_wrong_token_opens_nothing(locked, header):
+def test_a_wrong_token_opens_nothing(locked, at_once, header):
     assert locked.get("/api/items", headers={"authorization": header}).status_code == 401
 
 
-def test_signing_in_gives_a_cookie_that_scripts_and_foreign_pages_cannot_use(folder, open_api, monkeypatch):
-    monkeypatch.setattr(guard, "_SECONDS_AFTER_WRONG", 0)
+def test_signing_in_gives_a_cookie_that_scripts_and_foreign_pages_cannot_use(folder, open_api, at_once):
     with open_api(folder, token=TOKEN) as client:
         wrong = client.post("/login", data={"token": "wrong"})
         assert wrong.status_code == 401
@@ -212,25 +210,18 @@ def test_signing_in_gives_a_cookie_that_scripts_and_foreign_pages_cannot_use(fol
         assert "Secure" in client.post("/login", data={"token": TOKEN}).headers["set-cookie"].split("; ")
 
 
-def test_the_cookie_among_those_of_others(locked):
+def test_the_cookie_among_those_of_others(locked, at_once):
     cookie = guard.Token(TOKEN).cookie
     good = [f"cghash={cookie}", f'a=b{{"x": 1}}; cghash={cookie}', f"; ;=; cghash={cookie}; c", f'cghash="{cookie}"']
     for header in good:
         assert locked.get("/api/items", headers={"cookie": header}).status_code == 200, header
-    for header in (
-        "cghash=",
-        "cghash",
-        f"cghash={TOKEN}".encode(),
-        f"cghash={cookie[:-1]}",
-        f"other={cookie}",
-        b"\xff",
-    ):
+    another = guard.Token("another token of many characters").cookie
+    wrong = [f"cghash={value}".encode() for value in ("", TOKEN, cookie[:-1], another)]
+    for header in (*wrong, b"cghash", f"other={cookie}".encode(), b"\xff"):
         assert locked.get("/api/items", headers={"cookie": header}).status_code == 401, header
-    other = guard.Token("another token of many characters")
-    assert locked.get("/api/items", headers={"cookie": f"cghash={other.cookie}"}).status_code == 401
 
 
-def test_tokens_and_cookies_are_compared_in_constant_time(locked, monkeypatch):
+def test_tokens_and_cookies_are_compared_in_constant_time(locked, at_once, monkeypatch):
     compared = []
 
     def watched(a, b):
@@ -452,10 +443,8 @@ def test_a_picture_that_is_a_link_out_of_the_workspace_is_not_shown(digits, open
         linked = workspace.picture(5)
     linked.unlink()
     os.symlink(secret, linked)
-    with sqlite3.connect(digits / "items.sqlite") as items:
-        items.execute("UPDATE items SET file = ? WHERE row = 6", ["../../secret.png"])
-        items.execute("UPDATE items SET file = ? WHERE row = 7", [str(secret)])
-        items.execute("UPDATE items SET file = ? WHERE row = 8", ["no/such/file.png"])
+    files = {6: "../../secret.png", 7: str(secret), 8: "no/such/file.png"}
+    spoil(digits / "items.sqlite", *(("UPDATE items SET file = ? WHERE row = ?", [files[row], row]) for row in files))
     with open_api(digits) as client:
         for row in (5, 6, 7, 8):
             for size in (0, 160):
@@ -481,10 +470,6 @@ def test_a_body_that_says_it_is_too_large_is_refused(folder, open_api):
             assert response.json() == {"error": "a request must be of at most 1000 bytes"}
         body = json.dumps({"text": "x"}).encode().ljust(1000)
         assert client.post("/api/search", content=body, headers=JSON).status_code == 409  # read, and understood
-
-
-FORM = "application/x-www-form-urlencoded"
-JSON = {"content-type": "application/json"}
 
 
 def test_a_body_that_grows_too_large_is_refused(folder, open_api):
@@ -527,24 +512,10 @@ def test_lengths_that_are_no_numbers_do_not_get_in(server):
 # Pictures
 
 
-def chunk(kind, data):
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-def png(width, height, pixels=b""):
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(pixels, 9)) + chunk(b"IEND", b"")
-    )
-
-
 def pictures():
     """One small picture in each format that is read."""
     image = Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8))
-    for kind in ("PNG", "JPEG", "GIF", "BMP", "TIFF", "PPM", "WEBP"):
-        out = io.BytesIO()
-        image.save(out, kind)
-        yield out.getvalue()
+    return [image_file(image, kind) for kind in ("PNG", "JPEG", "GIF", "BMP", "TIFF", "PPM", "WEBP")]
 
 
 def by_image(client, data):
@@ -554,10 +525,10 @@ def by_image(client, data):
 @pytest.mark.parametrize(
     "bomb",
     [
-        png(50_000, 50_000),
-        png(2**31 - 1, 2**31 - 1),
-        png(0, 0),
-        png(30_000, 30_000, bytes(30_001) * 300),
+        png(50_000, 50_000, pixels=b""),
+        png(2**31 - 1, 2**31 - 1, pixels=b""),
+        png(0, 0, pixels=b""),
+        png(30_000, 30_000, pixels=bytes(30_001) * 300),
         b"GIF89a"
         + struct.pack("<HH", 65535, 65535)
         + b"\x00\x00\x00,"
@@ -582,16 +553,14 @@ def test_every_format_is_read(api):
 def test_a_picture_with_damaged_words_of_its_camera_is_read_as_it_lies(api):
     image = Image.fromarray(np.arange(192, dtype=np.uint8).reshape(8, 8, 3))
     for words in (b"Exif\x00\x00MM\x01*\x00\x00\x00\x08", b"Exif\x00\x00II*\x00\xff\xff\xff\xff", b"Exif\x00\x00"):
-        out = io.BytesIO()
-        image.save(out, "JPEG", exif=words)
-        assert by_image(api, out.getvalue()).status_code == 200
+        assert by_image(api, image_file(image, "JPEG", exif=words)).status_code == 200
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of Pillow, about what is broken
 @given(data=st.data())
 @settings(max_examples=60)
 def test_broken_pictures_are_an_answer_or_a_refusal(api, data):
-    whole = bytearray(data.draw(st.sampled_from([*pictures()])))
+    whole = bytearray(data.draw(st.sampled_from(pictures())))
     for _ in range(data.draw(st.integers(1, 6))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(whole)))
@@ -692,12 +661,13 @@ def test_watchers_that_leave_make_room(server):
     assert status == b"HTTP/1.1 503"
     for connection, _ in [*watchers, (late, b"")]:
         connection.close()
-    last = time.monotonic() + 20
-    while status != b"HTTP/1.1 200" and time.monotonic() < last:
-        time.sleep(0.2)
+
+    def admitted():
         connection, status = watch()
         connection.close()
-    assert status == b"HTTP/1.1 200"
+        return status == b"HTTP/1.1 200"
+
+    wait_for(admitted)
     post(f"/api/jobs/{number}/cancel", {})
 
 
@@ -729,5 +699,4 @@ def test_other_names_need_a_token(folder):
 
 def test_the_form_that_asks_for_the_token_is_small(locked):
     body = b"token=" + b"x" * 5000
-    kind = {"content-type": "application/x-www-form-urlencoded"}
-    assert locked.post("/login", content=body, headers=kind).status_code == 413
+    assert locked.post("/login", content=body, headers={"content-type": FORM}).status_code == 413

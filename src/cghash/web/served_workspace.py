@@ -52,7 +52,7 @@ class ServedWorkspace:
         self.workspace = workspace
         self.items, self.records = workspace.items, workspace.records
         self.versions = Versions(workspace, n_jobs)
-        self.book = AnswerCache(self.records)
+        self.answer_cache = AnswerCache(self.records)
         self.questioner = Questioner(workspace.vectors)
         self.jobs = Jobs(workspace)
         self.batcher = SearchBatcher()
@@ -160,7 +160,7 @@ class ServedWorkspace:
     def summary(self) -> dict[str, Any]:
         current = self.current
         last = 0 if current is None else self.records.version(current).last_answer
-        return self.book.summary(self.usable(), last)
+        return self.answer_cache.summary(self.usable(), last)
 
     def usable(self) -> Ranking:
         """The current model, or the vectors where it cannot be read: who answers must not wait for its mending."""

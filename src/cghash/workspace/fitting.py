@@ -15,7 +15,7 @@ from ..exceptions import CGHashWarning, InvalidInputError
 from ..hasher import CGHash
 from ..learning.result import ColumnRecord
 from .answer_triplets import TrainingSet, training_set
-from .quality import agreement, compared_rows, overlaps, retrieval
+from .quality import agreement, most_changed, retrieval
 from .records import Version
 from .versions import CodeSearch, Ranking, VectorSearch, Versions, add_model, coded_by
 
@@ -144,9 +144,7 @@ def _report(workspace: Workspace, after: CodeSearch) -> dict[str, Any]:
     current = workspace.records.current
     before = VectorSearch(workspace.vectors) if current is None else Versions(workspace, n_jobs=1).at(current)
     held_out = np.array(workspace.records.triplets(["test"]), dtype=np.int64).reshape(-1, 3)
-    rows = compared_rows(workspace.vectors, before)
-    shares = overlaps(before, after, rows)
-    most = np.argsort(shares, kind="stable")[:12]
+    changed, mean_overlap = most_changed(before, after, workspace.vectors, 12)
     return {
         "against": current,
         "held_out": {
@@ -154,8 +152,8 @@ def _report(workspace: Workspace, after: CodeSearch) -> dict[str, Any]:
             "after": agreement(after, held_out),
             "count": len(held_out),
         },
-        "mean_overlap": float(shares.mean()),
-        "changed": [{"row": int(rows[i]), "overlap": float(shares[i])} for i in most],
+        "mean_overlap": mean_overlap,
+        "changed": [{"row": row, "overlap": overlap} for row, overlap in changed],
         "mean_average_precision": _precisions(workspace, before, after),
     }
 

@@ -12,7 +12,7 @@ from ..codes import unpack
 from ..lab.retrieval import Retrieval, retrieve_by_codes, retrieve_by_vectors
 from .versions import Ranking, VectorSearch
 
-__all__ = ["agreement", "compared_rows", "overlaps", "retrieval", "sampled_rows", "split_of"]
+__all__ = ["agreement", "compared_rows", "most_changed", "overlaps", "retrieval", "sampled_rows", "split_of"]
 
 
 _QUERIES, _DATABASE = 500, 20000  # items that precision and recall are measured with
@@ -47,6 +47,14 @@ def overlaps(one: Ranking, other: Ranking, rows: Ints) -> Floats:
     """For each query row, the share of its ten nearest items that two rankings have in common."""
     nearest = [(_ten(one, row), _ten(other, row)) for row in rows.tolist()]
     return np.array([len(np.intersect1d(a, b)) / max(1, len(a)) for a, b in nearest])
+
+
+def most_changed(before: Ranking, after: Ranking, vectors: Any, count: int) -> tuple[list[tuple[int, float]], float]:
+    """Rows whose nearest items differ most between two rankings of vectors (n, d), with what they share; the mean."""
+    rows = compared_rows(vectors, before)
+    shares = overlaps(before, after, rows)
+    most = np.argsort(shares, kind="stable")[:count]
+    return list(zip(rows[most].tolist(), shares[most].tolist(), strict=True)), float(shares.mean())
 
 
 def _ten(search: Ranking, row: int) -> Ints:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import orjson
-from fastapi import Request, Response
+from fastapi import Path, Query, Request, Response
 from fastapi.routing import APIRoute
 
-from ..schemas import Failure
+from ..schemas import MOST_NUMBER, WHOLE, Failure
 from ..served_workspace import ServedWorkspace
 
-__all__ = ["REFUSED", "OfRecords", "answered", "workspace_of"]
+__all__ = ["REFUSED", "Number", "OfRecords", "Start", "answered", "workspace_of"]
+
+Number = Annotated[int, Path(ge=1, le=MOST_NUMBER), WHOLE]  # of a version or a job
+Start = Annotated[int, Query(ge=0, le=MOST_NUMBER), WHOLE]  # of what is listed by pieces
 
 # what OpenAPI says of every address that can refuse
 REFUSED: dict[int | str, dict[str, Any]] = {

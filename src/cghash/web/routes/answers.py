@@ -24,7 +24,7 @@ from ..schemas import (
     UndoneOut,
 )
 from ..served_workspace import NotThereError, ServedWorkspace
-from . import REFUSED, OfRecords, answered, workspace_of
+from . import REFUSED, OfRecords, Start, answered, workspace_of
 
 router = APIRouter(prefix="/api", tags=["answers"], responses=REFUSED, route_class=OfRecords)
 
@@ -44,7 +44,7 @@ def questions(
     """Questions to ask next: most where an answer teaches most, some that only test."""
     served = workspace_of(request)
     known = [row for row in skip if 0 <= row < len(served.items)]
-    chosen = served.questioner.questions(served.usable(), served.book.past(), count, known)
+    chosen = served.questioner.questions(served.usable(), served.answer_cache.past(), count, known)
     shown = [(q, served.describe([q.anchor, q.left, q.right], cut=_CUT)) for q in chosen]
     return answered(
         {
@@ -84,7 +84,7 @@ def answer_list(request: Request, given: ListRequest) -> Response:
 @router.get("/answers", response_model=AnswersOut)
 def answers(
     request: Request,
-    start: Annotated[int, Query(ge=0, le=MOST_NUMBER), WHOLE] = 0,
+    start: Start = 0,
     count: Annotated[int, Query(ge=0, le=1000), WHOLE] = 50,
 ) -> Response:
     """Answers, newest first, those taken back among them."""
@@ -102,12 +102,12 @@ def summary(request: Request) -> Response:
 @router.get("/answers/contradictions", response_model=ContradictionsOut)
 def contradictions(
     request: Request,
-    start: Annotated[int, Query(ge=0, le=MOST_NUMBER), WHOLE] = 0,
+    start: Start = 0,
     count: Annotated[int, Query(ge=0, le=100), WHOLE] = 20,
 ) -> Response:
     """Sets of answers that cannot all hold, and the items that they are about."""
     served = workspace_of(request)
-    total, found = served.book.contradicting(start, count)
+    total, found = served.answer_cache.contradicting(start, count)
     shown: list[dict[str, Any]] = [
         {
             "reason": one.reason,

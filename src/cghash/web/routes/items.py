@@ -13,7 +13,7 @@ from ...exceptions import CGHashError
 from ..schemas import MOST_FILTERS, MOST_ITEMS, MOST_NUMBER, WHOLE, Filter, ItemOut, ItemsOut, WorkspaceOut
 from ..served_workspace import NotThereError, ServedWorkspace
 from ..thumbnails import SIZES, kept_thumbnail, picture_type, thumbnail
-from . import REFUSED, answered, workspace_of
+from . import REFUSED, Start, answered, workspace_of
 
 router = APIRouter(prefix="/api", tags=["items"], responses=REFUSED)
 
@@ -49,7 +49,7 @@ async def workspace(request: Request) -> Response:
 @router.get("/items", response_model=ItemsOut)
 def items(
     request: Request,
-    start: Annotated[int, Query(ge=0, le=MOST_NUMBER), WHOLE] = 0,
+    start: Start = 0,
     count: Annotated[int, Query(ge=0, le=MOST_ITEMS), WHOLE] = 60,
     filter: Filters = [],  # noqa: A002, B006  FastAPI copies it
 ) -> Response:

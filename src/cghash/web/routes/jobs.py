@@ -5,22 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Any
 
 import orjson
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from ...workspace.records import ACTIVE_STATES, Job
 from ..queues import TooManyError
-from ..schemas import MOST_NUMBER, WHOLE, Failure, JobRequest, JobsOut, Nothing, OneJobOut
+from ..schemas import Failure, JobRequest, JobsOut, Nothing, OneJobOut
 from ..served_workspace import NotThereError, ServedWorkspace
-from . import REFUSED, OfRecords, answered, workspace_of
+from . import REFUSED, Number, OfRecords, answered, workspace_of
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=REFUSED, route_class=OfRecords)
 
-Number = Annotated[int, Path(ge=1, le=MOST_NUMBER), WHOLE]
 _LOOK = 0.25  # seconds between two looks at a job
 _STILL_HERE = 15.0  # seconds after which a silent stream says that it is still there
 _MOST_STREAMS = 64

@@ -6,19 +6,18 @@ import math
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from ...codes import unpack
-from ...workspace.quality import compared_rows, overlaps, sampled_rows, split_of
+from ...workspace.quality import most_changed, sampled_rows, split_of
 from ...workspace.records import Version
 from ...workspace.versions import CodeSearch, Ranking
 from ..schemas import MOST_NUMBER, WHOLE, BitsOut, ChangesOut, CurrentRequest, CurveOut, ModelDetailOut, ModelsOut
 from ..served_workspace import NotThereError, ServedWorkspace
-from . import REFUSED, OfRecords, answered, workspace_of
+from . import REFUSED, Number, OfRecords, answered, workspace_of
 
 router = APIRouter(prefix="/api/models", tags=["models"], responses=REFUSED, route_class=OfRecords)
 
-Number = Annotated[int, Path(ge=1, le=MOST_NUMBER), WHOLE]
 _ON_A_SIDE = 8  # items shown of each side of a bit
 _LOOKED_AT = 20000  # items among which the sides of a bit are looked for
 
@@ -132,10 +131,8 @@ def changes(
     before: Ranking = served.versions.vectors
     if against is not None:
         before = served.versions.at(served.check_version(against))
-    rows = compared_rows(served.workspace.vectors, before)
-    shares = overlaps(before, after, rows)
-    most = np.argsort(shares, kind="stable")[:count]
-    return answered({"changes": [_change(served, before, after, int(rows[i]), float(shares[i])) for i in most]})
+    changed, _ = most_changed(before, after, served.workspace.vectors, count)
+    return answered({"changes": [_change(served, before, after, *found) for found in changed]})
 
 
 def _change(served: ServedWorkspace, before: Any, after: Any, row: int, overlap: float) -> dict[str, Any]:
