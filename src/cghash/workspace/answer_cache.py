@@ -40,12 +40,6 @@ class AnswerCache:
         self._lock = threading.RLock()
         self._forget()
 
-    def all(self) -> list[Answer]:
-        """Answers in the order in which they came."""
-        with self._lock:
-            self._refresh()
-            return list(self._answers)
-
     def past(self) -> PastQuestions:
         """The questions that were answered; not to be changed."""
         with self._lock:

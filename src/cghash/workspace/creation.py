@@ -22,7 +22,7 @@ from .._arrays import Array
 from .._unfinished import unfinished
 from .._validation import check_choice
 from ..exceptions import FormatError, InvalidInputError
-from .import_plan import ImportPlan, NamedColumns, SourceItem, plan_import, with_labels
+from .import_plan import ImportPlan, LabelledTable, NamedColumns, SourceItem, plan_import
 from .item_sources import PictureFolder, Table, open_table
 from .item_table import ItemTable
 from .item_vectors import Progress, VectorSource, write_vectors
@@ -159,7 +159,7 @@ def _opened(source: Any, asked: NamedColumns, follow_links: bool) -> tuple[Table
     found = read_labels(asked.labels, n, as_written=True)
     if found.ndim != 1:
         raise InvalidInputError(f"{asked.labels} must hold one label an item, got shape {found.shape}")
-    return with_labels(table, found.tolist()), NamedColumns(asked.id, asked.text, "label")
+    return LabelledTable(table, found.tolist()), NamedColumns(asked.id, asked.text, "label")
 
 
 def _title(source: Any) -> str:

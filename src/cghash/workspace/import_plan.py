@@ -16,7 +16,7 @@ from .item_filters import NUMBER, TEXT, Value
 from .item_sources import LocatedRow, Table
 from .pictures import ENDINGS
 
-__all__ = ["ImportPlan", "NamedColumns", "SourceItem", "plan_import"]
+__all__ = ["ImportPlan", "LabelledTable", "NamedColumns", "SourceItem", "plan_import"]
 
 LONG = 30  # characters: a column whose texts are longer on average is what the items say
 FEW_NUMBERS = 20  # columns of numbers that make the vectors are attributes too, unless there are more
@@ -254,13 +254,10 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     return (shown or "none") + (f" and {len(known) - most} more" if len(known) > most else "")
 
 
-def with_labels(table: Table, values: list[Any], name: str = "label") -> Table:
+class LabelledTable:
     """A table with labels of another file as one more column."""
-    return _Labelled(table, values, name)
 
-
-class _Labelled:
-    def __init__(self, table: Table, values: list[Any], name: str) -> None:
+    def __init__(self, table: Table, values: list[Any], name: str = "label") -> None:
         if name in table.columns:
             raise InvalidInputError(f"{table.name} has a column {name!r} already: name it instead of a file of labels")
         self.table, self.values, self.name = table, values, table.name
