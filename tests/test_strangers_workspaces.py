@@ -231,36 +231,38 @@ def test_a_job_whose_answers_are_none_of_ours_fails_and_says_why(workspace, rows
         learned(workspace)
 
 
-@pytest.mark.parametrize(
-    ("name", "use"),
-    [
-        ("items.sqlite", lambda workspace: None),
-        ("vectors.npy", lambda workspace: None),
-        ("answers.sqlite", lambda workspace: None),
-        ("items", lambda workspace: workspace.picture(0)),
-        ("models", lambda workspace: workspace.model_path(1)),
-        ("models/0002.cghash", lambda workspace: workspace.model_path(2)),
-        ("indexes", lambda workspace: workspace.index_path(1)),
-        ("indexes/0001.index.log", lambda workspace: workspace.index_path(1)),
-        ("checkpoints", lambda workspace: job_folder(workspace, 1)),
-        ("checkpoints/job-1/lock", lambda workspace: is_working(workspace, 1)),
-        ("checkpoints/job-1/state", lambda workspace: learned(workspace)),
-        ("checkpoints/job-1/answers.npy", lambda workspace: learned(workspace)),
-        ("thumbnails", lambda workspace: thumbnail(workspace, 0, 96)),
-        ("thumbnails/96/000000/0.png", lambda workspace: thumbnail(workspace, 0, 96)),
-    ],
-)
-def test_a_link_out_of_a_workspace_is_neither_read_nor_written(digits, tmp_path, name, use):
+READERS = {  # what reads or writes a file of a workspace
+    "items.sqlite": lambda workspace: None,
+    "vectors.npy": lambda workspace: None,
+    "answers.sqlite": lambda workspace: None,
+    "items": lambda workspace: workspace.picture(0),
+    "models": lambda workspace: workspace.model_path(1),
+    "models/0001.cghash": lambda workspace: Versions(workspace).at(1),
+    "models/0002.cghash": lambda workspace: workspace.model_path(2),
+    "indexes": lambda workspace: workspace.index_path(1),
+    "indexes/0001.index": lambda workspace: Versions(workspace).at(1),
+    "indexes/0001.index.log": lambda workspace: Versions(workspace).at(1),
+    "checkpoints": lambda workspace: job_folder(workspace, 1),
+    "checkpoints/job-1/lock": lambda workspace: is_working(workspace, 1),
+    "checkpoints/job-1/state": lambda workspace: learned(workspace),
+    "checkpoints/job-1/answers.npy": lambda workspace: learned(workspace),
+    "thumbnails": lambda workspace: thumbnail(workspace, 0, 96),
+    "thumbnails/96/000000/0.png": lambda workspace: thumbnail(workspace, 0, 96),
+}
+FOLDERS = ("items", "models", "indexes", "checkpoints", "thumbnails")
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_link_out_of_a_workspace_is_neither_read_nor_written(digits, tmp_path, name):
     """Else a stranger's workspace shows what is mine, or writes a model over it."""
     mine, here = tmp_path / "mine", digits / name
     here.parent.mkdir(parents=True, exist_ok=True)
     if here.exists():
         here.rename(mine)
     here.symlink_to(mine)
-    with pytest.raises(
-        FormatError, match="must lie in the workspace, and is, or is below, a link that leads out of it"
-    ):
-        use(Workspace.open(digits))
+    words = "must lie in the workspace, and is, or is below, a link that leads out of it"
+    with pytest.raises(FormatError, match=words):
+        READERS[name](Workspace.open(digits))
 
 
 def test_the_lock_of_a_job_empties_no_file(workspace):
@@ -288,26 +290,14 @@ def test_a_job_whose_lock_is_a_link_has_failed(digits, tmp_path, monkeypatch):
     assert (tmp_path / "mine").read_text() == "mine"
 
 
-@pytest.mark.parametrize(
-    ("name", "use"),
-    [
-        ("items.sqlite", lambda workspace: None),
-        ("vectors.npy", lambda workspace: None),
-        ("answers.sqlite", lambda workspace: None),
-        ("models/0001.cghash", lambda workspace: Versions(workspace).at(1)),
-        ("indexes/0001.index", lambda workspace: Versions(workspace).at(1)),
-        ("indexes/0001.index.log", lambda workspace: Versions(workspace).at(1)),
-        ("checkpoints/job-1/answers.npy", lambda workspace: learned(workspace)),
-        ("thumbnails/96/000000/0.png", lambda workspace: thumbnail(workspace, 0, 96)),
-    ],
-)
-@pytest.mark.timeout(20)
-def test_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(digits, name, use):
+@pytest.mark.parametrize("name", [name for name in READERS if name not in FOLDERS])
+@pytest.mark.timeout(60)
+def test_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(digits, name):
     (digits / name).parent.mkdir(parents=True, exist_ok=True)
     (digits / name).unlink(missing_ok=True)
     os.mkfifo(digits / name)
     with pytest.raises(FormatError, match=r"must be a file|there is no such file"):
-        use(Workspace.open(digits))
+        READERS[name](Workspace.open(digits))
 
 
 def test_a_workspace_that_is_itself_reached_by_a_link_is_opened(digits, tmp_path):

@@ -107,7 +107,7 @@ async def wait_after_wrong(receive: Receive) -> bool:
 
 
 class AllowedMethods:
-    """The addresses of the server.
+    """Which methods each address takes: what `Allow` says, and what else is answered with 405.
 
     An address without parameters stands for itself alone: `/api/answers/list` is no answer with the number "list".
 

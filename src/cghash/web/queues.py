@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -45,7 +45,7 @@ class SearchBatcher:
         self._waiting: dict[tuple[int, int], tuple[CodeSearch, Asked]] = {}
         self._count = 0
         self._running: asyncio.Task[None] | None = None
-        self._thread = WorkQueue("searches", most=1)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="search")  # a search is ended before the program is
 
     async def nearest(self, search: CodeSearch, code: NDArray[np.uint8], k: int) -> Found:
         """Distances and rows of the k nearest items of a code."""
@@ -59,7 +59,7 @@ class SearchBatcher:
         return await future
 
     def close(self) -> None:
-        self._thread.close()
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self) -> None:
         try:
@@ -73,8 +73,9 @@ class SearchBatcher:
 
     async def _answer(self, search: CodeSearch, k: int, asked: Asked) -> None:
         codes = np.stack([code for code, _ in asked])
+        loop = asyncio.get_running_loop()
         try:
-            distances, rows = await self._thread.result(search.index.search, codes, k)
+            distances, rows = await loop.run_in_executor(self._thread, search.index.search, codes, k)
         except Exception as error:  # whatever it is, those who wait must hear of it
             for _, future in _still_waiting(asked):
                 future.set_exception(error)

@@ -25,7 +25,7 @@ from ..exceptions import FormatError, InvalidInputError
 from .import_plan import ImportPlan, LabelledTable, NamedColumns, SourceItem, plan_import
 from .item_sources import PictureFolder, Table, open_table
 from .item_table import ItemTable
-from .item_vectors import Progress, VectorSource, write_vectors
+from .item_vectors import Progress, VectorSource
 from .item_writer import ItemWriter, NewItem, disk_errors
 from .pictures import SUFFIXES, check_picture
 from .workspace import FORMAT, ITEMS, PICTURES, VERSION, WORKSPACE, Workspace
@@ -112,7 +112,7 @@ def build_workspace(
         kept, skipped = _write_items(folder, plan, copy, tell)
         items = ItemTable(folder / ITEMS)
         try:
-            embedder, n_dimensions = write_vectors(folder, items, plan, vector_source, kept, tell)
+            embedder, n_dimensions = vector_source.write(folder, items, plan, kept, tell)
         finally:
             items.close()
         about = {

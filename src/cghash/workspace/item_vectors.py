@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from .item_sources import open_table
 from .item_table import ItemTable
 from .workspace import EMBEDDER, PICTURES, VECTORS
 
-__all__ = ["Progress", "VectorSource", "write_vectors"]
+__all__ = ["Progress", "VectorSource"]
 
 Progress = Callable[[str, int, int], None]  # what is done, how many are, of how many
 
@@ -99,39 +98,42 @@ class VectorSource:
             return known[0]
         return None
 
+    def write(
+        self, folder: Path, items: ItemTable, plan: ImportPlan, kept: array[int], tell: Progress
+    ) -> tuple[Embedder, int]:
+        """Write DIR/vectors.npy, and what embeds queries; the embedder and d.
 
-def write_vectors(
-    folder: Path, items: ItemTable, plan: ImportPlan, vector_source: VectorSource, kept: array[int], tell: Progress
-) -> tuple[Embedder, int]:
-    """Write DIR/vectors.npy, and what embeds queries; the embedder and d.
+        Parameters
+        ----------
+        folder : of the new workspace
+        items : its items
+        plan : where they came from
+        kept : the row in the source of each item
+        tell : is told how far it is
+        """
+        embedder, blocks = self._blocks(folder, items, plan, np.frombuffer(kept, dtype=np.int64))
+        if isinstance(embedder, Tfidf):
+            embedder.save(folder / EMBEDDER)
+        return embedder, _write(folder, blocks, len(items), tell)
 
-    Parameters
-    ----------
-    folder : of the new workspace
-    items : its items
-    plan : where they came from
-    vector_source : where the vectors come from
-    kept : the row in the source of each item
-    tell : is told how far it is
-    """
-    column = vector_source.column(plan)
-    if column is not None:
-        return vector_source.embedder, _write(folder, _selected(plan.table.vectors(column), kept), len(items), tell)
-    if vector_source.X is not None:
-        return vector_source.embedder, _write(folder, _given(vector_source, items, kept), len(items), tell)
-    way = vector_source.embed or {"images": "gist", "texts": "tfidf", "vectors": "numbers"}[plan.kind]
-    if way == "numbers":
-        return vector_source.embedder, _write(folder, _numbers(plan, vector_source.notes), len(items), tell)
-    embedder = vector_source.sentences if way == "sentences" else _embedder(way, items)
-    batches = _pictures(folder, items, embedder) if isinstance(embedder, Gist) else map(embedder.texts, items.texts())
-    if hasattr(embedder, "save"):
-        embedder.save(folder / EMBEDDER)
-    return embedder, _write(folder, batches, len(items), tell)
+    def _blocks(self, folder: Path, items: ItemTable, plan: ImportPlan, kept: Ints) -> tuple[Embedder, Iterable[Array]]:
+        """What embeds queries, and the vectors of the items, some rows at a time."""
+        column = self.column(plan)
+        if column is not None:
+            return self.embedder, _selected(plan.table.vectors(column), kept)
+        if self.X is not None:
+            order = kept if self.ids is None else _by_id(self.ids, items)
+            return self.embedder, (self.X[order[first : first + _ROWS]] for first in range(0, len(order), _ROWS))
+        way = self.embed or {"images": "gist", "texts": "tfidf", "vectors": "numbers"}[plan.kind]
+        if way == "numbers":
+            return self.embedder, _numbers(plan, self.notes)
+        if way == "gist":
+            return (gist := Gist()), _pictures(folder, items, gist)
+        by_words = self.sentences if way == "sentences" else _counted(items)
+        return by_words, map(by_words.texts, items.texts())
 
 
-def _embedder(way: str, items: ItemTable) -> Any:
-    if way == "gist":
-        return Gist()
+def _counted(items: ItemTable) -> Tfidf:
     step = -(-len(items) // _TEXTS)
     return Tfidf.fit(list(islice(chain.from_iterable(items.texts()), 0, None, step)))
 
@@ -141,14 +143,6 @@ def _pictures(folder: Path, items: ItemTable, embedder: Gist) -> Iterator[Array]
     for first in range(0, len(names), _PICTURES):
         paths = [folder / PICTURES / name for name in names[first : first + _PICTURES] if name is not None]
         yield embedder.images(paths, n_jobs=-1)
-
-
-def _given(vector_source: VectorSource, items: ItemTable, kept: array[int]) -> Iterator[Array]:
-    """The vectors of an array or a file, in the order of the items."""
-    assert vector_source.X is not None
-    order = np.frombuffer(kept, dtype=np.int64) if vector_source.ids is None else _by_id(vector_source.ids, items)
-    for first in range(0, len(order), _ROWS):
-        yield vector_source.X[order[first : first + _ROWS]]
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[Array, Array | None]:
@@ -187,13 +181,12 @@ def _numbers(plan: ImportPlan, notes: list[str]) -> Iterator[Array]:
         yield np.array(block)
 
 
-def _selected(blocks: Iterable[Array], kept: array[int]) -> Iterator[Array]:
+def _selected(blocks: Iterable[Array], kept: Ints) -> Iterator[Array]:
     """The rows of the source that became items."""
-    wanted = np.frombuffer(kept, dtype=np.int64)
     first = 0
     for block in blocks:
-        low, high = np.searchsorted(wanted, [first, first + len(block)])
-        yield block[wanted[low:high] - first]
+        low, high = np.searchsorted(kept, [first, first + len(block)])
+        yield block[kept[low:high] - first]
         first += len(block)
 
 

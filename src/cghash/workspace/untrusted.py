@@ -26,9 +26,16 @@ _PLAIN = {
 _NEVER = re.compile(r"(?!)")
 
 
-def read_json(text: str | bytes) -> Any:
+def read_json(text: str | bytes, *, finite: bool = False) -> Any:
     """What JSON says; ValueError where it is damaged, or holds what the page could not be told.
 
+    Parameters
+    ----------
+    text : that others may have written
+    finite : whether NaN and Infinity are refused, which Python reads and JSON does not know
+
+    Examples
+    --------
     >>> read_json('{"bit": 3}')
     {'bit': 3}
     >>> read_json("[" + "9" * 24 + "]")
@@ -38,11 +45,15 @@ def read_json(text: str | bytes) -> Any:
     if not isinstance(text, str | bytes):
         raise ValueError(f"it must be text, got {text!r:.60}")
     try:
-        found = json.loads(text)
+        found = json.loads(text, parse_constant=_no_constant if finite else None)
     except RecursionError as error:
         raise ValueError(f"it must have at most {_MOST_LEVELS} levels") from error
     _check(found, _MOST_LEVELS)
     return found
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"it holds {name}, which is not JSON")
 
 
 def _check(value: Any, levels: int) -> None:

@@ -28,6 +28,8 @@ from . import REFUSED, OfRecords, Start, answered, workspace_of
 
 router = APIRouter(prefix="/api", tags=["answers"], responses=REFUSED, route_class=OfRecords)
 
+Answers = Annotated[int, Query(ge=0, le=1000), WHOLE]  # how many are listed at once
+Contradictions = Annotated[int, Query(ge=0, le=100), WHOLE]
 _MOST_SKIPPED = 100
 _MOST_CONTRADICTING = 12  # answers that are shown of one contradiction
 _CUT = 600  # characters of a text that is asked about
@@ -82,11 +84,7 @@ def answer_list(request: Request, given: ListRequest) -> Response:
 
 
 @router.get("/answers", response_model=AnswersOut)
-def answers(
-    request: Request,
-    start: Start = 0,
-    count: Annotated[int, Query(ge=0, le=1000), WHOLE] = 50,
-) -> Response:
+def answers(request: Request, start: Start = 0, count: Answers = 50) -> Response:
     """Answers, newest first, those taken back among them."""
     records = workspace_of(request).records
     found = [_shown(a) for a in records.answers(start, count, newest_first=True)]
@@ -100,11 +98,7 @@ def summary(request: Request) -> Response:
 
 
 @router.get("/answers/contradictions", response_model=ContradictionsOut)
-def contradictions(
-    request: Request,
-    start: Start = 0,
-    count: Annotated[int, Query(ge=0, le=100), WHOLE] = 20,
-) -> Response:
+def contradictions(request: Request, start: Start = 0, count: Contradictions = 20) -> Response:
     """Sets of answers that cannot all hold, and the items that they are about."""
     served = workspace_of(request)
     total, found = served.answer_cache.contradicting(start, count)
