@@ -195,10 +195,10 @@ ANSWERS = st.lists(st.permutations(range(5)).map(lambda rows: rows[:3]), max_siz
 def test_answers_contradict_where_no_order_of_pairs_exists(answers):
     found = contradictions(answers)
     assert (found == []) == can_all_hold(answers)
-    named = [number for one in found for number in one["answers"]]
+    named = [number for one in found for number in one.numbers]
     assert len(named) == len(set(named))
     for one in found:
-        among = [a for a in answers if a.id in one["answers"]]
+        among = one.answers
         assert not can_all_hold(among)
         # each of them is in some circle: there is a subset with it that falls apart without it
         for a in among:
@@ -212,9 +212,8 @@ def test_answers_contradict_where_no_order_of_pairs_exists(answers):
 
 
 def test_two_opposite_answers_are_named():
-    assert contradictions([said(1, 0, 1, 2), said(2, 3, 1, 2), said(3, 0, 2, 1)]) == [
-        {"answers": [1, 3], "reason": "these two answers say opposite things"}
-    ]
+    [found] = contradictions([said(1, 0, 1, 2), said(2, 3, 1, 2), said(3, 0, 2, 1)])
+    assert (found.numbers, found.reason) == ([1, 3], "these two answers say opposite things")
     unsure = Answer("4", 0, 2, 1, "unsure", "active", id=4)
     assert contradictions([said(1, 0, 1, 2), unsure]) == []
 

@@ -67,12 +67,12 @@ def create_app(
     parts = (search, items, answers, models, jobs, pages)
     for part in parts:
         app.include_router(part.router)
-    addresses = AllowedMethods([*app.routes, *(route for part in parts for route in part.router.routes)])
+    allowed = AllowedMethods([*app.routes, *(route for part in parts for route in part.router.routes)])
     app.mount("/static", StaticFiles(directory=pages.HOME / "static"), name="static")
     _handle_errors(app)
     return Guard(
         app,
-        addresses=addresses,
+        allowed=allowed,
         token=app.state.token,
         hosts=hosts,
         most_bytes=most_bytes,

@@ -142,7 +142,7 @@ class Guard:
     Parameters
     ----------
     app : what answers the requests that pass
-    addresses : those that it answers
+    allowed : the methods that each address takes
     token : Token, or None where everyone who reaches the server may use it
     hosts : names that a request may call the server by; None admits any
     most_bytes : of a request's body
@@ -153,13 +153,13 @@ class Guard:
         self,
         app: App,
         *,
-        addresses: AllowedMethods,
+        allowed: AllowedMethods,
         token: Token | None,
         hosts: frozenset[str] | None,
         most_bytes: int,
         metrics: Metrics,
     ) -> None:
-        self.app, self.addresses, self.token, self.hosts = app, addresses, token, hosts
+        self.app, self.allowed, self.token, self.hosts = app, allowed, token, hosts
         self.most_bytes, self.metrics = most_bytes, metrics
         self._held = 0  # bytes of bodies
 
@@ -255,7 +255,7 @@ class Guard:
             return Refusal(401, "a token is needed: Authorization: Bearer TOKEN", ((b"www-authenticate", b"Bearer"),))
         if _foreign(scope, headers, host):
             return Refusal(403, "the request comes from another page")
-        methods = self.addresses.methods(scope["path"])
+        methods = self.allowed.methods(scope["path"])
         if methods and scope["method"] not in methods:
             return Refusal(405, "method not allowed", ((b"allow", ", ".join(methods).encode()),))
         if methods and scope["method"] in _CHANGING and not _of_ours(scope, headers):

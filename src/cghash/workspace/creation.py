@@ -22,8 +22,8 @@ from .._arrays import Array
 from .._unfinished import unfinished
 from .._validation import check_choice
 from ..exceptions import FormatError, InvalidInputError
-from .import_plan import ImportPlan, LabelledTable, NamedColumns, SourceItem, plan_import
-from .item_sources import PictureFolder, Table, open_table
+from .import_plan import ImportPlan, NamedColumns, SourceItem, plan_import
+from .item_sources import LabelledTable, PictureFolder, Table, open_table
 from .item_table import ItemTable
 from .item_vectors import Progress, VectorSource
 from .item_writer import ItemWriter, NewItem, disk_errors
@@ -136,6 +136,7 @@ def build_workspace(
 
 
 def check_new_folder(folder: str | os.PathLike[str]) -> Path:
+    """The path of a folder to be made; InvalidInputError where that place is taken, or cannot be."""
     path = Path(folder)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         hint = f"; 'cghash serve {os.fspath(folder)}' opens the workspace there" if (path / WORKSPACE).is_file() else ""
@@ -171,43 +172,43 @@ def _write_items(folder: Path, plan: ImportPlan, copy: bool, tell: Progress) -> 
     kept: array[int] = array("q")
     skipped: list[list[str]] = []
     with disk_errors(folder / ITEMS), ItemWriter(folder / ITEMS, plan.attributes) as writer:
-        records = plan.records()
+        source_items = plan.items()
         first = 0
-        while chunk := list(islice(records, _CHUNK)):
+        while chunk := list(islice(source_items, _CHUNK)):
             formats = _looked_at(chunk) if plan.image else [""] * len(chunk)
             new: list[NewItem] = []
-            for place, (record, found) in enumerate(zip(chunk, formats, strict=True), first):
+            for place, (item, found) in enumerate(zip(chunk, formats, strict=True), first):
                 if isinstance(found, FormatError):
-                    skipped.append([_readable(record.id), str(found)])
+                    skipped.append([_readable(item.id), str(found)])
                     continue
-                file = _placed(folder, record, len(kept), found, copy) if found else None
-                new.append(NewItem(record.id, record.values, file, record.text, record.place))
+                file = _placed(folder, item, len(kept), found, copy) if found else None
+                new.append(NewItem(item.id, item.values, file, item.text, item.place))
                 kept.append(place)
             writer.add(new)
             first += len(chunk)
             tell("items", first, plan.n)
-    _report(folder, skipped, plan)
+    _note_what_is_left_out(folder, skipped, plan)
     if not kept:
         raise InvalidInputError(f"{plan.table.name} must hold pictures that can be read, got none: {skipped[0][1]}")
     return kept, skipped
 
 
-def _looked_at(records: list[SourceItem]) -> list[str | FormatError]:
+def _looked_at(items: list[SourceItem]) -> list[str | FormatError]:
     """The format of each picture, or why it is left out."""
     from ..lab.features.parallel import each
 
-    return list(each(_format, records, n_jobs=-1))
+    return list(each(_format, items, n_jobs=-1))
 
 
-def _format(record: SourceItem) -> str | FormatError:
+def _format(item: SourceItem) -> str | FormatError:
     try:
-        if record.picture is None:
+        if item.picture is None:
             raise FormatError("it names no picture")
-        if not record.picture.is_file():
-            raise FormatError(f"there is no file {_readable(record.picture.name)}")
-        if _readable(record.id) != record.id:
+        if not item.picture.is_file():
+            raise FormatError(f"there is no file {_readable(item.picture.name)}")
+        if _readable(item.id) != item.id:
             raise FormatError("its name is not UTF-8")
-        return check_picture(record.picture)
+        return check_picture(item.picture)
     except FormatError as error:
         return error
 
@@ -216,13 +217,13 @@ def _readable(name: str) -> str:
     return name.encode("utf-8", "replace").decode("utf-8")
 
 
-def _placed(folder: Path, record: SourceItem, row: int, kind: str, copy: bool) -> str:
+def _placed(folder: Path, item: SourceItem, row: int, kind: str, copy: bool) -> str:
     """Link or copy a picture to a name of ours; the name below DIR/items."""
-    assert record.picture is not None
+    assert item.picture is not None
     name = f"{row // 1000:03d}/{row:06d}{SUFFIXES[kind][0]}"
     target = folder / PICTURES / name
     target.parent.mkdir(parents=True, exist_ok=True)
-    origin = os.path.realpath(record.picture)
+    origin = os.path.realpath(item.picture)
     if not copy:
         try:
             os.link(origin, target)
@@ -233,7 +234,7 @@ def _placed(folder: Path, record: SourceItem, row: int, kind: str, copy: bool) -
     return name
 
 
-def _report(folder: Path, skipped: list[list[str]], plan: ImportPlan) -> None:
+def _note_what_is_left_out(folder: Path, skipped: list[list[str]], plan: ImportPlan) -> None:
     others = getattr(plan.table, "n_others", 0)
     if others:
         plan.notes.append(f"{others} files that are no pictures are left out")

@@ -13,10 +13,10 @@ from typing import Any
 from ..exceptions import InvalidInputError
 from ..reading.text import is_missing, shortened
 from .item_filters import NUMBER, TEXT, Value
-from .item_sources import LocatedRow, Table
+from .item_sources import Table
 from .pictures import ENDINGS
 
-__all__ = ["ImportPlan", "LabelledTable", "NamedColumns", "SourceItem", "plan_import"]
+__all__ = ["ImportPlan", "NamedColumns", "SourceItem", "plan_import"]
 
 LONG = 30  # characters: a column whose texts are longer on average is what the items say
 FEW_NUMBERS = 20  # columns of numbers that make the vectors are attributes too, unless there are more
@@ -99,7 +99,7 @@ class ImportPlan:
     def kind(self) -> str:
         return "images" if self.image else "texts" if self.text else "vectors"
 
-    def records(self) -> Iterator[SourceItem]:
+    def items(self) -> Iterator[SourceItem]:
         """The items, row after row."""
         places = {name: i for i, name in enumerate(self.table.columns)}
         for row, (place, cells) in enumerate(self.table.rows()):
@@ -252,19 +252,3 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     known = list(names)
     shown = ", ".join(repr(shortened(name)) for name in islice(known, most))
     return (shown or "none") + (f" and {len(known) - most} more" if len(known) > most else "")
-
-
-class LabelledTable:
-    """A table with labels of another file as one more column."""
-
-    def __init__(self, table: Table, values: list[Any], name: str = "label") -> None:
-        if name in table.columns:
-            raise InvalidInputError(f"{table.name} has a column {name!r} already: name it instead of a file of labels")
-        self.table, self.values, self.name = table, values, table.name
-        self.columns = [*table.columns, name]
-        self.vector_columns = table.vector_columns
-        self.vectors, self.picture = table.vectors, table.picture
-
-    def rows(self) -> Iterator[LocatedRow]:
-        for (place, cells), value in zip(self.table.rows(), self.values, strict=True):
-            yield place, [*cells, value]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -21,31 +21,31 @@ from ..reading.sources import Source, source_of
 from ..reading.text import read_objects, read_rows
 from .pictures import ENDINGS
 
-__all__ = ["PictureFolder", "Table", "open_table"]
+__all__ = ["LabelledTable", "PictureFolder", "Table", "open_table"]
 
 LocatedRow = tuple[str, list[Any]]  # a place for messages, and the cells there
 
 _BLOCK = 4096  # rows of vectors at a time
 
 
-class Table(Protocol):
-    """Items in rows."""
+class Table:
+    """Items in rows; most tables have no columns of vectors."""
 
     name: str  # as messages call it
     columns: list[str]  # that hold a value an item: text, number, True, False or None
-    vector_columns: list[str]
+    vector_columns: Sequence[str] = ()
 
     def rows(self) -> Iterator[LocatedRow]:
         """The cells of `columns`, row after row."""
-        ...
+        raise NotImplementedError
 
     def vectors(self, column: str) -> Iterator[Array]:
-        """The vectors of a column, some rows at a time."""
-        ...
+        """The vectors of one of `vector_columns`, some rows at a time."""
+        raise NotImplementedError
 
     def picture(self, cell: str, place: str) -> Path:
         """The file that a cell names."""
-        ...
+        raise NotImplementedError
 
 
 def open_table(source: str | os.PathLike[str] | Array, names: tuple[str, ...] = ()) -> Table:
@@ -69,10 +69,8 @@ def open_table(source: str | os.PathLike[str] | Array, names: tuple[str, ...] = 
     return readers[found.kind]()
 
 
-class _File:
+class _FileTable(Table):
     """What tables in files share: pictures lie below the file's folder."""
-
-    vector_columns: list[str]
 
     def __init__(self, source: Source) -> None:
         self.source, self.name = source, source.name
@@ -88,11 +86,8 @@ class _File:
             )
         return path
 
-    def vectors(self, column: str) -> Iterator[Array]:
-        raise InvalidInputError(f"{self.name} has no column of vectors {column!r}")
 
-
-class CsvTable(_File):
+class CsvTable(_FileTable):
     """A .csv or .tsv file, whose first line names the columns."""
 
     def __init__(self, source: Source, names: tuple[str, ...]) -> None:
@@ -104,7 +99,6 @@ class CsvTable(_File):
             raise InvalidInputError(f"{source.name}, line 1: must name the columns, got {shown!r}")
         self._places = [i for i, name in enumerate(table.header) if _has_name(name)]
         self.columns = [table.header[i] for i in self._places]
-        self.vector_columns = []
         twice = [name for name in self.columns if self.columns.count(name) > 1]
         if twice:
             raise InvalidInputError(f"{source.name}, line 1: must name each column once, got {twice[0]!r} twice")
@@ -114,7 +108,7 @@ class CsvTable(_File):
             yield self.source.at(line), [cells[i] for i in self._places]
 
 
-class JsonLinesTable(_File):
+class JsonLinesTable(_FileTable):
     """A .jsonl file: an object a line; a list of numbers is a vector."""
 
     def __init__(self, source: Source) -> None:
@@ -158,7 +152,7 @@ class JsonLinesTable(_File):
         return any(value.get(name) is not None for _, value in self._objects())
 
 
-class ParquetTable(_File):
+class ParquetTable(_FileTable):
     """A .parquet file; columns of lists of numbers hold vectors."""
 
     def __init__(self, source: Source) -> None:
@@ -206,7 +200,7 @@ def _cells(column: Any) -> list[Any]:
     return words_of(column).tolist() if hasattr(column, "dictionary") else column.to_pylist()  # type: ignore[no-any-return]
 
 
-class ArrayTable:
+class ArrayTable(Table):
     """Vectors X (n, d), or the only 2-D array; arrays (n,) beside them are columns."""
 
     def __init__(self, name: str, arrays: dict[str, Array]) -> None:
@@ -243,7 +237,7 @@ class ArrayTable:
         return ([_plain(column[i]) for column in columns] for i in range(length))
 
 
-class PictureFolder:
+class PictureFolder(Table):
     """The pictures in a folder and those below it, by name; an item's id is its path from the folder.
 
     Hidden files are left out, and so are workspaces below the folder. A link to a file counts as the file, but one that
@@ -254,7 +248,6 @@ class PictureFolder:
     def __init__(self, folder: str | os.PathLike[str], *, follow_links: bool = False) -> None:
         self.root = Path(folder)
         self.name = os.fspath(folder)
-        self.vector_columns: list[str] = []
         found = [os.path.relpath(path, folder).replace(os.sep, "/") for path in _files(folder)]
         pictures = sorted(path for path in found if os.path.splitext(path)[1].lower() in ENDINGS)
         self.n_others = len(found) - len(pictures)
@@ -275,9 +268,6 @@ class PictureFolder:
             top, slash, _ = path.partition("/")
             yield path, [path, path, top if slash else None][: len(self.columns)]
 
-    def vectors(self, column: str) -> Iterator[Array]:
-        raise InvalidInputError(f"{self.name} is a folder of pictures, which has no column of vectors {column!r}")
-
     def picture(self, cell: str, place: str) -> Path:
         return self.root / cell
 
@@ -289,6 +279,27 @@ def _files(folder: str | os.PathLike[str]) -> Iterator[str]:
             continue
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (os.path.join(here, name) for name in files if not name.startswith("."))
+
+
+class LabelledTable(Table):
+    """A table with labels of another file as one more column."""
+
+    def __init__(self, table: Table, values: list[Any], name: str = "label") -> None:
+        if name in table.columns:
+            raise InvalidInputError(f"{table.name} has a column {name!r} already: name it instead of a file of labels")
+        self.table, self.values, self.name = table, values, table.name
+        self.columns = [*table.columns, name]
+        self.vector_columns = table.vector_columns
+
+    def rows(self) -> Iterator[LocatedRow]:
+        for (place, cells), value in zip(self.table.rows(), self.values, strict=True):
+            yield place, [*cells, value]
+
+    def vectors(self, column: str) -> Iterator[Array]:
+        return self.table.vectors(column)
+
+    def picture(self, cell: str, place: str) -> Path:
+        return self.table.picture(cell, place)
 
 
 def _has_name(name: str) -> bool:

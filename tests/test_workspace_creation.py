@@ -76,10 +76,7 @@ def test_a_folder_of_pictures_becomes_items_with_gist(photos, tmp_path):
         assert [attribute.name for attribute in workspace.items.attributes] == ["folder"]
         expected = gist([photos / name for name in ids_of(workspace)])
         np.testing.assert_allclose(workspace.vectors, expected, rtol=1e-5)
-
-
-def test_pictures_keep_their_bytes_under_names_of_ours(photos, tmp_path):
-    with create_workspace(tmp_path / "ws", photos) as workspace:
+        # their bytes are kept, under names of ours
         assert workspace.items.files() == ["000/000000.jpg", "000/000001.png", "000/000002.gif", "000/000003.bmp"]
         for row, name in enumerate(ids_of(workspace)):
             assert workspace.picture(row).read_bytes() == (photos / name).read_bytes()
