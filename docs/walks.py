@@ -53,7 +53,7 @@ def answer(folder: Path) -> Callable[[], object]:
 
     from cghash.web.app import create_app
     from cghash.workspace import create_workspace
-    from cghash.workspace.learning import first_model
+    from cghash.workspace.fitting import first_model
     from cghash.workspace.worker import work
 
     workspace = create_workspace(folder / "ws", np.random.default_rng(0).normal(size=(60, 4)))

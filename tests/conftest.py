@@ -113,7 +113,7 @@ def few_digits(tmp_path_factory):
     import sklearn.datasets
 
     from cghash.workspace.demo import demo_workspace
-    from cghash.workspace.learning import first_model
+    from cghash.workspace.fitting import first_model
 
     X, y = sklearn.datasets.load_digits(return_X_y=True)
     folder = tmp_path_factory.mktemp("few") / "digits.ws"

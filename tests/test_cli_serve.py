@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from cghash.cli import main
 from cghash.client import Client
-from cghash.web import serving
+from cghash.web import server
 from cghash.workspace import Workspace, create_workspace
 
 
@@ -43,7 +43,7 @@ def served(monkeypatch):
         found["host"], found["port"] = listening.getsockname()
         listening.close()
 
-    monkeypatch.setattr(serving, "serve", serve)
+    monkeypatch.setattr(server, "serve", serve)
     return found
 
 

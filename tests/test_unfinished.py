@@ -12,7 +12,7 @@ import pytest
 from cghash import _unfinished
 from cghash.storage import write_atomically, written_atomically
 from cghash.workspace import Workspace
-from cghash.workspace.whole import whole_folder
+from cghash.workspace.creation import atomic_folder
 from cghash.workspace.worker import work
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither such locks nor such kills")
@@ -24,14 +24,14 @@ import os, random, signal, sys, time
 from pathlib import Path
 from cghash.storage import write_atomically
 from cghash.workspace import Workspace
-from cghash.workspace.whole import whole_folder
+from cghash.workspace.creation import atomic_folder
 from cghash.workspace.worker import work
 
 def write(folder):
     os.write(ready, b"x")
     while True:
         write_atomically(folder / "a [file].bin", bytes(100_000))
-        with whole_folder(folder / "a folder") as aside:
+        with atomic_folder(folder / "a folder") as aside:
             (aside / "content").write_bytes(bytes(100_000))
             (aside / "below").mkdir()
         os.rename(folder / "a folder", folder / "old")
@@ -56,7 +56,7 @@ for _ in range(150):
     if (folder / "old").exists() or (folder / "a folder").exists():
         os.system(f"rm -rf '{folder}/old' '{folder}/a folder'")
 write_atomically(folder / "a [file].bin", b"whole")
-with whole_folder(folder / "a folder"):
+with atomic_folder(folder / "a folder"):
     pass
 print(left, sorted(os.listdir(folder)))
 """
@@ -170,7 +170,7 @@ def test_an_interrupt_at_any_instruction_leaves_nothing_beside(kind, tmp_path):
         if kind == "file":
             write_atomically(tmp_path / "new", b"whole")
         else:
-            with whole_folder(tmp_path / "new") as aside:
+            with atomic_folder(tmp_path / "new") as aside:
                 (aside / "content").write_bytes(b"whole")
 
     step = 1
@@ -188,12 +188,12 @@ import resource, sys
 import numpy as np
 from cghash.storage import written_atomically
 from cghash.workspace import Workspace
-from cghash.workspace.whole import whole_folder
+from cghash.workspace.creation import atomic_folder
 from cghash.workspace.worker import work
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 try:
     if sys.argv[1] == "folder":
-        with whole_folder(sys.argv[2]) as aside:
+        with atomic_folder(sys.argv[2]) as aside:
             (aside / "content").write_bytes(bytes(1 << 21))
     else:
         with written_atomically(sys.argv[2]) as file:

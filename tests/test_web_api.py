@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import time
 
 import numpy as np
 import pytest
@@ -14,7 +13,9 @@ from PIL import Image
 from cghash.models import load
 from cghash.web import schemas
 from cghash.workspace import create_workspace
-from cghash.workspace.records import Answer
+from cghash.workspace.records import ACTIVE_STATES, Answer
+
+from .workspaces import wait_for
 
 N = 200
 
@@ -170,13 +171,7 @@ def test_items_pass_all_filters(api, texts):
     found = got(api, "/api/items", schemas.ItemsOut, params={"filter": ["digit=3", "ink>=4.5"], "count": 500})
     assert [item["row"] for item in found["items"]] == expected
     assert found["total"] == len(expected) > 0
-    for filters, rows in [
-        (["colour=blue"], [0, 1]),
-        (["year>=1990", "year<=2001"], [0, 1, 4]),
-        (["colour~RE"], [2, 3, 4, 5]),
-        (["colour=blue", "colour=red"], []),
-        (["year="], [5]),
-    ]:
+    for filters, rows in ((["year>=1990", "year<=2001"], [0, 1, 4]), (["colour=blue", "colour=red"], [])):
         found = got(texts, "/api/items", params={"filter": filters})
         assert [item["row"] for item in found["items"]] == rows, filters
     for wrong in ("colour", "price=3", "year>=soon", "colour>=blue", "=", "\u0000"):
@@ -279,11 +274,6 @@ def test_search_by_vectors_is_brute_force_over_distances(api):
         assert found["model"] == "vectors"
         assert found["bits"] is found["weights_total"] is None
         assert found["results"][0]["bits"] is found["results"][0]["differing"] is None
-    refused(
-        api.post("/api/search", json={"item": 1, "model": "vectors", "bits": 4}),
-        409,
-        "bits must be left out of a search",
-    )
 
 
 def test_search_by_a_vector_or_a_picture_is_search_by_its_code(api):
@@ -345,32 +335,62 @@ def test_many_searches_at_once_are_each_answered(api):
     assert found == [brute(differing[item], weights, 5 + item % 3, without=item) for item in range(60)]
 
 
+SEARCHES = [
+    ({}, 422, "exactly one of item, text and vector"),
+    ({"item": 1, "text": "a"}, 422, "exactly one of item, text and vector"),
+    ({"item": 200}, 404, "no item in row 200"),
+    ({"item": -1}, 422, "item: Input should be greater than or equal to 0"),
+    ({"item": "1"}, 422, "item: Input should be a valid integer"),
+    ({"item": True}, 422, "item: Input should be a valid integer"),
+    ({"item": 1, "k": 0}, 422, "k: Input should be greater than or equal to 1"),
+    ({"item": 1, "k": 1001}, 422, "k: Input should be less than or equal to 1000"),
+    ({"item": 1, "bits": 17}, 409, "bits must be at most 16, the bits of version 1, got 17"),
+    ({"item": 1, "model": 9}, 404, "there is no model version 9"),
+    ({"item": 1, "model": 9, "bits": 4}, 404, "there is no model version 9"),
+    ({"item": 1, "model": "vectors", "bits": 4}, 409, "bits must be left out of a search"),
+    ({"item": 1, "model": "lsh"}, 422, "model: Input should be"),
+    ({"item": 1.5}, 422, "item: Input should be a valid integer"),
+    ({"item": 1, "filters": ["price=3"]}, 409, "filter must be an attribute"),
+    ({"item": 1, "kk": 3}, 422, "kk: Extra inputs are not permitted"),
+    ({"text": "a boat"}, 409, "got a text"),
+    ({"vector": [1.0]}, 409, "vector must have 64 numbers, got 1"),
+    ({"vector": [1e300] * 64}, 422, "vector.0: Input should be less than or equal to"),
+    ([1], 422, "valid dictionary"),
+]
+ANSWERS = [
+    ({"right": 1}, 409, "three different items, got"),
+    ({"left": 200}, 404, "no item in row 200"),
+    ({"choice": "both"}, 422, "choice: "),
+    ({"source": "import"}, 422, "source: "),
+    ({"key": ""}, 422, "key: "),
+    ({"key": "a b"}, 422, "key: "),
+    ({"key": "x" * 65}, 422, "key: "),
+    ({"seconds": -1}, 422, "seconds: "),
+    ({"anchor": 1.5}, 422, "anchor: "),
+]
+JOBS = [
+    ({"bits": 0}, 422, "bits: "),
+    ({"bits": 1025}, 422, "bits: "),
+    ({"C": 0}, 422, "C: "),
+    ({"hash_function": "magic"}, 422, "hash_function: "),
+    ({"name": ""}, 422, "name: "),
+    ({"depth": 1}, 422, "depth: Extra inputs are not permitted"),
+]
+ANSWER = {"key": "k", "anchor": 0, "left": 1, "right": 2, "choice": "left"}
+
+
 @pytest.mark.parametrize(
-    ("body", "status", "words"),
+    ("address", "body", "status", "words"),
     [
-        ({}, 422, "exactly one of item, text and vector"),
-        ({"item": 1, "text": "a"}, 422, "exactly one of item, text and vector"),
-        ({"item": 200}, 404, "no item in row 200"),
-        ({"item": -1}, 422, "item: Input should be greater than or equal to 0"),
-        ({"item": "1"}, 422, "item: Input should be a valid integer"),
-        ({"item": True}, 422, "item: Input should be a valid integer"),
-        ({"item": 1, "k": 0}, 422, "k: Input should be greater than or equal to 1"),
-        ({"item": 1, "k": 1001}, 422, "k: Input should be less than or equal to 1000"),
-        ({"item": 1, "bits": 17}, 409, "bits must be at most 16, the bits of version 1, got 17"),
-        ({"item": 1, "model": 9}, 404, "there is no model version 9"),
-        ({"item": 1, "model": 9, "bits": 4}, 404, "there is no model version 9"),
-        ({"item": 1, "model": "lsh"}, 422, "model: Input should be"),
-        ({"item": 1.5}, 422, "item: Input should be a valid integer"),
-        ({"item": 1, "filters": ["price=3"]}, 409, "filter must be an attribute"),
-        ({"item": 1, "kk": 3}, 422, "kk: Extra inputs are not permitted"),
-        ({"text": "a boat"}, 409, "got a text"),
-        ({"vector": [1.0]}, 409, "vector must have 64 numbers, got 1"),
-        ({"vector": [1e300] * 64}, 422, "vector.0: Input should be less than or equal to"),
-        ([1], 422, "valid dictionary"),
+        *(("search", *case) for case in SEARCHES),
+        *(("answers", ANSWER | change, *told) for change, *told in ANSWERS),
+        *(("jobs", *case) for case in JOBS),
     ],
 )
-def test_a_search_that_cannot_be_is_one_sentence(api, body, status, words):
-    refused(api.post("/api/search", json=body), status, words)
+def test_what_cannot_be_is_refused_in_one_sentence_and_changes_nothing(api, address, body, status, words):
+    refused(api.post(f"/api/{address}", json=body), status, words)
+    assert got(api, "/api/answers")["total"] == 0
+    assert got(api, "/api/jobs", schemas.JobsOut)["jobs"] == []
 
 
 @pytest.mark.parametrize(
@@ -565,26 +585,6 @@ def test_a_word_about_a_list_of_results_becomes_comparisons(own):
     refused(own.post("/api/answers/list", json=body | {"key": "y", "shown": [10**6, shown[5]]}), 404, "no item in row")
 
 
-@pytest.mark.parametrize(
-    ("change", "status", "words"),
-    [
-        ({"right": 1}, 409, "three different items, got"),
-        ({"left": 200}, 404, "no item in row 200"),
-        ({"choice": "both"}, 422, "choice: "),
-        ({"source": "import"}, 422, "source: "),
-        ({"key": ""}, 422, "key: "),
-        ({"key": "a b"}, 422, "key: "),
-        ({"key": "x" * 65}, 422, "key: "),
-        ({"seconds": -1}, 422, "seconds: "),
-        ({"anchor": 1.5}, 422, "anchor: "),
-    ],
-)
-def test_an_answer_that_cannot_be_is_not_stored(api, change, status, words):
-    body = {"key": "k", "anchor": 0, "left": 1, "right": 2, "choice": "left"}
-    refused(api.post("/api/answers", json=body | change), status, words)
-    assert got(api, "/api/answers")["total"] == 0
-
-
 # Models
 
 
@@ -631,16 +631,16 @@ def test_precision_and_recall_by_labels(api, bare):
 
 
 def test_a_curve_is_measured_once_for_each_version(own, monkeypatch):
-    from cghash.web import service
-    from cghash.workspace.learning import first_model
+    from cghash.web import served_workspace
+    from cghash.workspace.fitting import first_model
 
-    measured, measure = [], service.retrieval
+    measured, measure = [], served_workspace.retrieval
 
     def counted(search, labels):
         measured.append(search.bits)
         return measure(search, labels)
 
-    monkeypatch.setattr(service, "retrieval", counted)
+    monkeypatch.setattr(served_workspace, "retrieval", counted)
     first = got(own, "/api/models/1/curve")
     assert got(own, "/api/models/1/curve") == first
     assert measured == [16]
@@ -668,16 +668,14 @@ def test_what_a_version_changed(api):
 # Learning
 
 
-def wait_for_end(client, number, seconds=60):
-    last = time.monotonic() + seconds
-    while (job := got(client, f"/api/jobs/{number}", schemas.OneJobOut)["job"])["state"] in (
-        "queued",
-        "running",
-        "cancelling",
-    ):
-        assert time.monotonic() < last
-        time.sleep(0.1)
-    return job
+def ended(client, number):
+    """A job once it has ended."""
+
+    def found():
+        job = got(client, f"/api/jobs/{number}", schemas.OneJobOut)["job"]
+        return None if job["state"] in ACTIVE_STATES else job
+
+    return wait_for(found)
 
 
 def test_learning_from_answers_to_a_new_model_and_back(own):
@@ -701,7 +699,7 @@ def test_learning_from_answers_to_a_new_model_and_back(own):
     again = own.get(f"/api/jobs/{job['id']}/events").text  # whoever comes late sees the end
     assert json.loads(again.removeprefix("data: "))["state"] == "done"
 
-    done = wait_for_end(own, job["id"])
+    done = ended(own, job["id"])
     assert done == events[-1]
     assert done["version"] == 2
     assert got(own, "/api/jobs", schemas.JobsOut)["jobs"] == [done]
@@ -725,11 +723,11 @@ def test_learning_from_answers_to_a_new_model_and_back(own):
 
 def test_a_version_chosen_while_the_old_one_is_looked_up_is_used(own, monkeypatch):
     """Someone looks which version is used, and chooses another before the database has answered."""
-    from cghash.web.service import Service
+    from cghash.web.served_workspace import ServedWorkspace
     from cghash.workspace.versions import Versions, add_model
 
     add_model(own.workspace, Versions(own.workspace).at(1).model, "the same again")
-    service = Service(own.workspace)
+    service = ServedWorkspace(own.workspace)
     use, records = service.use, type(service.records)
     was = records.current.fget
 
@@ -747,34 +745,9 @@ def test_a_job_is_cancelled(own):
     job = sent(own, "/api/jobs", {"bits": 500}, schemas.OneJobOut, 202)["job"]
     cancelled = sent(own, f"/api/jobs/{job['id']}/cancel", {}, schemas.OneJobOut)["job"]
     assert cancelled["state"] in ("cancelling", "cancelled")
-    assert wait_for_end(own, job["id"])["state"] == "cancelled"
+    assert ended(own, job["id"])["state"] == "cancelled"
     assert [m["version"] for m in got(own, "/api/models")["models"]] == [1]
     assert sent(own, f"/api/jobs/{job['id']}/cancel", {})["job"]["state"] == "cancelled"
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ({"bits": 0}, "bits: "),
-        ({"bits": 1025}, "bits: "),
-        ({"C": 0}, "C: "),
-        ({"hash_function": "magic"}, "hash_function: "),
-        ({"name": ""}, "name: "),
-        ({"depth": 1}, "depth: Extra inputs are not permitted"),
-    ],
-)
-def test_a_job_that_cannot_be_is_not_begun(api, body, words):
-    refused(api.post("/api/jobs", json=body), 422, words)
-    assert got(api, "/api/jobs", schemas.JobsOut)["jobs"] == []
-
-
-def test_a_damaged_model_does_not_keep_the_server_from_starting(digits, open_api):
-    path = digits / "models" / "0001.cghash"
-    path.write_bytes(path.read_bytes()[:100])
-    with open_api(digits) as client:
-        refused(client.post("/api/search", json={"item": 1}), 500, "something went wrong here")
-        assert len(sent(client, "/api/search", {"item": 1, "model": "vectors"})["results"]) == 24
-        assert got(client, "/healthz")["model"] == 1
 
 
 # The description of the API
@@ -808,14 +781,6 @@ def test_pictures_kept_by_a_browser_are_asked_about(api):
     assert (again.status_code, again.content) == (304, b"")
     assert api.workspace.about["key"] in tag
     assert api.get("/api/items/4/image?size=96", headers={"if-none-match": tag}).status_code == 200
-
-
-def test_answers_are_taken_and_questions_asked_while_the_current_model_is_damaged(digits, open_api):
-    (digits / "models" / "0001.cghash").write_bytes(b"not a model")
-    with open_api(digits) as client:
-        assert len(got(client, "/api/questions?count=2", schemas.QuestionsOut)["questions"]) == 2
-        body = {"key": "one", "anchor": 1, "left": 2, "right": 3, "choice": "left"}
-        assert sent(client, "/api/answers", body, schemas.AnsweredOut, 201)["summary"]["answers"] == 1
 
 
 def test_a_job_whose_worker_died_does_not_keep_the_next_from_beginning(own, monkeypatch):

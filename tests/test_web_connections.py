@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import shutil
 import socket
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 import uvicorn
@@ -19,7 +19,7 @@ from cghash.web.app import create_app
 from cghash.web.connections import Connection, Places
 from cghash.workspace import Workspace
 
-TOKEN = "a token of many characters"
+TOKEN = "a token of many characters"  # a process gets it by its command, which not every system reads as UTF-8
 ASK = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n"
 
@@ -68,30 +68,26 @@ def test_strangers_in_any_number_keep_nobody_with_the_token_out(server, said):
 # One connection
 
 
-class Served:
-    """Connections to an application, in this process."""
+@contextlib.asynccontextmanager
+async def serving(app, places=None):
+    """Gives `open_one(said)`, a connection to an application in this process: its reader and its writer."""
+    config = uvicorn.Config(app, ws="none", log_level="critical", lifespan="off")
+    config.load()
+    state, places = ServerState(), places or Places()
 
-    def __init__(self, app, places):
-        self.app, self.places = app, places
+    def connection():
+        return Connection(places, config=config, server_state=state, app_state={})
 
-    async def __aenter__(self):
-        config = uvicorn.Config(self.app, ws="none", log_level="critical", lifespan="off")
-        config.load()
-        state = ServerState()
+    server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
 
-        def connection():
-            return Connection(self.places, config=config, server_state=state, app_state={})
-
-        self.server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
-        return self
-
-    async def __aexit__(self, *error):
-        self.server.close()
-
-    async def open(self, said=b""):
-        reader, writer = await asyncio.open_connection(*self.server.sockets[0].getsockname())
+    async def opened(said=b""):
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.write(said)
         return reader, writer
+
+    opened.places = places
+    yield opened
+    server.close()
 
 
 async def answer(scope, receive, send):
@@ -120,6 +116,26 @@ def run(test):
     asyncio.run(limited())
 
 
+async def until(condition):
+    """Waits for a condition; `run` limits how long."""
+    while not condition():
+        await asyncio.sleep(0.01)
+
+
+async def flood(reader, writer, piece, most=2**24):
+    """Send a piece again and again until the connection ends, which it must do."""
+    sent = 0
+    with contextlib.suppress(ConnectionError):
+        while not reader.at_eof():
+            writer.write(piece)
+            await writer.drain()
+            sent += len(piece)
+            assert sent < most
+            if len(piece) == 1:
+                await asyncio.sleep(0.01)
+    assert await rest(reader) == b""
+
+
 async def rest(reader):
     """What comes until the end; a connection may end by a reset."""
     with contextlib.suppress(ConnectionError):
@@ -135,11 +151,11 @@ def hurried(monkeypatch):
 @pytest.mark.parametrize("said", [b"", b"G", ASK[:-2], POST, POST + b"{", ASK], ids=repr)
 def test_a_stranger_that_goes_no_further_is_sent_away(hurried, said):
     async def test():
-        async with Served(take_body if said.startswith(b"POST") else answer, Places()) as served:
-            reader, _ = await served.open(said)
+        async with serving(take_body if said.startswith(b"POST") else answer) as open_one:
+            reader, _ = await open_one(said)
             found = await rest(reader)
             assert found.endswith(b"ok") if said == ASK else found == b""
-            assert not served.places.strangers
+            await until(lambda: not open_one.places.strangers)
 
     run(test())
 
@@ -147,42 +163,51 @@ def test_a_stranger_that_goes_no_further_is_sent_away(hurried, said):
 @pytest.mark.parametrize("start", [b"GET / HTTP/1.1\r\nHost: ", POST], ids=["head", "body"])
 def test_a_byte_now_and_then_keeps_no_place(hurried, start):
     async def test():
-        async with Served(take_body, Places()) as served:
-            reader, writer = await served.open(start)
-            with contextlib.suppress(ConnectionError):
-                while not reader.at_eof():
-                    writer.write(b"x")
-                    await writer.drain()
-                    await asyncio.sleep(0.01)
-            assert not served.places.strangers
+        async with serving(take_body) as open_one:
+            await flood(*await open_one(start), b"x")
+            await until(lambda: not open_one.places.strangers)
 
     run(test())
 
 
-def test_a_body_that_comes_slowly_but_steadily_is_taken(hurried):
-    """Without a token its sender is a stranger until it is whole."""
+def test_a_body_that_comes_slowly_but_steadily_is_taken(monkeypatch):
+    """Without a token its sender is a stranger until it is whole: 5000 bytes between two looks are enough."""
+    monkeypatch.setattr(connections, "_LOOK", 3600)
 
     async def test():
-        async with Served(take_body, Places()) as served:
-            reader, writer = await served.open(POST.replace(b"1000", b"200000"))
-            for _ in range(40):  # 10 looks
+        async with serving(take_body) as open_one:
+            reader, writer = await open_one(POST.replace(b"1000", b"50000"))
+            await until(lambda: open_one.places.strangers)
+            [connection] = open_one.places.strangers
+            for count in range(1, 11):
                 writer.write(bytes(5000))
-                await asyncio.sleep(0.0125)
+                if count < 10:
+                    await until(lambda: connection._body >= 5000)
+                    connection._look()
             assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
 
     run(test())
 
 
 def test_whoever_is_known_may_be_silent_for_a_while(hurried, monkeypatch):
+    looks = []
+
+    def counted(connection, look=Connection._look):
+        looks.append(connection)
+        look(connection)
+
+    monkeypatch.setattr(Connection, "_look", counted)
+
     async def test():
-        async with Served(welcome, Places()) as served:
-            reader, writer = await served.open(ASK)
+        async with serving(welcome) as open_one:
+            reader, writer = await open_one(ASK)
             assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
             for _ in range(2):
-                await asyncio.sleep(0.3)
+                before = len(looks)
+                await until(lambda: len(looks) >= before + 3)  # noqa: B023
                 writer.write(ASK)
                 assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
-            assert (len(served.places.strangers), len(served.places.known)) == (0, 1)
+            assert (len(open_one.places.strangers), len(open_one.places.known)) == (0, 1)
             monkeypatch.setattr(connections, "_MOST_SILENT", 0.1)
             writer.write(ASK[:-2])  # half of the next request
             assert await rest(reader) == b""
@@ -190,27 +215,42 @@ def test_whoever_is_known_may_be_silent_for_a_while(hurried, monkeypatch):
     run(test())
 
 
-@pytest.mark.parametrize("piece", [b"x" * 1000, b"x: " + b"y" * 1000 + b"\r\n"], ids=["one line", "lines"])
-def test_a_head_without_end_is_not_kept(piece):
+HEAD = b"GET / HTTP/1.1\r\n"
+CHUNKED = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+LINE, LETTERS = b"x: " + b"y" * 1000 + b"\r\n", b"y" * 1000
+
+
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [
+        (HEAD, LETTERS),
+        (HEAD, LINE),
+        (CHUNKED + b"0\r\n", LINE),
+        (CHUNKED + b"0\r\nx: ", LETTERS),
+        (CHUNKED + b"1\r\nx\r\n0\r\nx", LETTERS),
+        (CHUNKED + b"1;x=", LETTERS),
+    ],
+    ids=["head of one line", "head of lines", "trailer", "one line", "one name", "one extension"],
+)
+def test_a_head_and_what_stands_beside_a_body_are_not_kept_without_end(start, piece):
+    heads = []
+
+    async def take(scope, receive, send):
+        heads.append([name for name, _ in scope["headers"]])
+        await take_body(scope, receive, send)
+
     async def test():
-        async with Served(answer, Places()) as served:
-            reader, writer = await served.open(b"GET / HTTP/1.1\r\n")
-            sent = 0
-            with contextlib.suppress(ConnectionError):
-                while not reader.at_eof() and sent < 2**24:
-                    writer.write(piece)
-                    await writer.drain()
-                    sent += len(piece)
-            assert sent < 2**24
-            assert await rest(reader) == b""
+        async with serving(take) as open_one:
+            await flood(*await open_one(start), piece)
+            assert heads == ([] if start == HEAD else [[b"host", b"transfer-encoding"]])
 
     run(test())
 
 
 def test_a_long_body_is_no_long_head():
     async def test():
-        async with Served(take_body, Places()) as served:
-            reader, writer = await served.open(POST.replace(b"1000", b"1000000"))
+        async with serving(take_body) as open_one:
+            reader, writer = await open_one(POST.replace(b"1000", b"1000000"))
             writer.write(bytes(1_000_000))
             writer.write(ASK)
             assert (await rest(reader) if reader.at_eof() else await reader.readuntil(b"ok")).endswith(b"ok")
@@ -219,46 +259,10 @@ def test_a_long_body_is_no_long_head():
     run(test())
 
 
-CHUNKED = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
-
-
-@pytest.mark.parametrize(
-    ("start", "piece"),
-    [
-        (b"0\r\n", b"x: " + b"y" * 1000 + b"\r\n"),
-        (b"0\r\nx: ", b"y" * 1000),
-        (b"1\r\nx\r\n0\r\nx", b"y" * 1000),
-        (b"1;x=", b"y" * 1000),
-    ],
-    ids=["lines", "one line", "one name", "one extension"],
-)
-def test_what_stands_beside_a_body_without_end_is_not_kept(start, piece):
-    heads = []
-
-    async def take(scope, receive, send):
-        heads.append(scope["headers"])
-        await take_body(scope, receive, send)
-
-    async def test():
-        async with Served(take, Places()) as served:
-            reader, writer = await served.open(CHUNKED + start)
-            sent = 0
-            with contextlib.suppress(ConnectionError):
-                while not reader.at_eof() and sent < 2**24:
-                    writer.write(piece)
-                    await writer.drain()
-                    sent += len(piece)
-            assert sent < 2**24
-            assert await rest(reader) == b""
-            assert [name for name, _ in heads[0]] == [b"host", b"transfer-encoding"]
-
-    run(test())
-
-
 def test_a_long_body_in_chunks_is_taken():
     async def test():
-        async with Served(take_body, Places()) as served:
-            reader, writer = await served.open(CHUNKED)
+        async with serving(take_body) as open_one:
+            reader, writer = await open_one(CHUNKED)
             writer.write((b"3e8\r\n" + bytes(1000) + b"\r\n") * 1000 + b"0\r\n\r\n")
             assert (await reader.readuntil(b"ok")).endswith(b"ok")
 
@@ -273,11 +277,11 @@ def test_very_many_requests_at_once_are_not_kept():
         await asyncio.sleep(3600)
 
     async def test():
-        async with Served(slow, Places()) as served:
-            reader, _ = await served.open(ASK * 10_000)
+        async with serving(slow) as open_one:
+            reader, _ = await open_one(ASK * 10_000)
             assert await rest(reader) == b""
             assert len(begun) == 1
-            assert not served.places.strangers
+            assert not open_one.places.strangers
 
     run(test())
 
@@ -294,23 +298,11 @@ def test_an_answer_that_nobody_takes_is_given_up(hurried):
         given_up.append(connection)
 
     async def test():
-        async with Served(long, Places()) as served:
-            _, writer = await served.open(ASK)
-            while not given_up:
-                await asyncio.sleep(0.01)
-            assert not served.places.known
+        async with serving(long) as open_one:
+            _, writer = await open_one(ASK)
+            await until(lambda: given_up)
+            await until(lambda: not open_one.places.known)
             writer.close()
-
-    run(test())
-
-
-def test_websockets_are_refused_without_a_protocol_of_theirs():
-    ask = b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-
-    async def test():
-        async with Served(answer, Places()) as served:
-            reader, _ = await served.open(ask + b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
-            assert (await rest(reader)).startswith(b"HTTP/1.1 403 ")
 
     run(test())
 
@@ -322,14 +314,12 @@ def test_a_stranger_makes_room_and_the_others_stay(monkeypatch):
     monkeypatch.setattr(connections.random, "choice", lambda strangers: strangers[1])
 
     async def test():
-        async with Served(answer, Places(most_strangers=2)) as served:
-            first, writer = await served.open()
-            while len(served.places.strangers) < 1:
-                await asyncio.sleep(0.01)
-            second, _ = await served.open()
-            while len(served.places.strangers) < 2:
-                await asyncio.sleep(0.01)
-            await served.open()
+        async with serving(answer, Places(most_strangers=2)) as open_one:
+            first, writer = await open_one()
+            await until(lambda: len(open_one.places.strangers) == 1)
+            second, _ = await open_one()
+            await until(lambda: len(open_one.places.strangers) == 2)
+            await open_one()
             assert await rest(second) == b""
             writer.write(ASK)
             assert (await first.readuntil(b"ok")).endswith(b"ok")
@@ -368,12 +358,12 @@ def test_of_the_known_those_who_ask_for_nothing_make_room_and_those_who_do_stay(
         await answer(scope, receive, send)
 
     async def test():
-        async with Served(work, Places(most_known=2)) as served:
-            idle, _ = await served.open(ASK)
+        async with serving(work, Places(most_known=2)) as open_one:
+            idle, _ = await open_one(ASK)
             await idle.readuntil(b"ok")
-            busy = [await served.open(ASK.replace(b"/ ", b"/long ")) for _ in range(2)]
+            busy = [await open_one(ASK.replace(b"/ ", b"/long ")) for _ in range(2)]
             assert await rest(idle) == b""
-            late, _ = await served.open(ASK)
+            late, _ = await open_one(ASK)
             await late.readuntil(b"ok")
             assert len(refused) == 1
             finish.set()
@@ -389,45 +379,58 @@ def test_of_the_known_those_who_ask_for_nothing_make_room_and_those_who_do_stay(
 class Asked:
     """A request to an application: what was answered, and a way to go before that."""
 
-    def __init__(self, app, token, path="/api/items", method="GET", body=b"", **headers):
+    def __init__(self, app, token=TOKEN, path="/api/items", method="GET", body=b"", more=False, **headers):
         given = {"authorization": "Bearer " + token} if token is not None else {}
         headers = {"host": "127.0.0.1"} | given | {name.replace("_", "-"): value for name, value in headers.items()}
         self.scope = {"type": "http", "method": method, "path": path, "query_string": b""}
         self.scope["headers"] = [(name.encode(), value.encode()) for name, value in headers.items()]
         self.messages, self.answered = asyncio.Queue(), []
-        self.messages.put_nowait({"type": "http.request", "body": body, "more_body": False})
+        self.messages.put_nowait({"type": "http.request", "body": body, "more_body": more})
         self.task = asyncio.create_task(app(self.scope, self.messages.get, self.send))
 
     async def send(self, message):
         self.answered.append(message)
 
+    async def status(self):
+        await self.task
+        return self.answered[0]["status"]
+
     def leave(self):
         self.messages.put_nowait({"type": "http.disconnect"})
 
 
+@pytest.fixture
+def locked_app(few_digits, tmp_path):
+    """locked_app(test, …) runs a test of the application, as it is with a token."""
+
+    def run_one(test, **options):
+        with Workspace.open(shutil.copytree(few_digits, tmp_path / "ws")) as workspace:
+            run(test(create_app(workspace, token=TOKEN, **options)))
+
+    return run_one
+
+
 FORM = {"content_type": "application/x-www-form-urlencoded", "method": "POST"}
+COOKIE = {"token": None, "cookie": f"a=b; {guard.COOKIE}=wrong"}
 WRONG = {
     "token": {"token": "wrong"},
-    "cookie": {"token": None, "cookie": f"a=b; {guard.COOKIE}=wrong"},
+    "cookie": COOKIE,
     "token, where none is needed": {"token": "wrong", "path": "/healthz"},
-    "cookie, where none is needed": {"token": None, "cookie": f"{guard.COOKIE}=wrong", "path": "/healthz"},
+    "cookie, where none is needed": {**COOKIE, "path": "/healthz"},
     "token for a part of the page": {"token": "wrong", "path": "/static/style.css"},
     "token that is refused otherwise": {"token": "wrong", "method": "PUT"},
     "token with a form": {"token": "wrong", "path": "/login", **FORM},
-    "cookie with a foreign form": {"token": None, "cookie": f"{guard.COOKIE}=wrong", "path": "/static/x", **FORM},
+    "cookie with a foreign form": {**COOKIE, "path": "/static/x", **FORM},
 }
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-def test_a_wrong_token_waits_and_holds_up_nobody(few_digits, tmp_path, monkeypatch, wrong):
+def test_a_wrong_token_waits_and_holds_up_nobody(locked_app, monkeypatch, wrong):
     monkeypatch.setattr(guard, "_SECONDS_AFTER_WRONG", 3600)
 
     async def test(app):
         waiting = [Asked(app, **wrong) for _ in range(100)]
-        right = Asked(app, TOKEN, "/api/nothing")
-        await right.task
-        assert right.answered[0]["status"] == 404
-        await asyncio.sleep(0.1)
+        assert await Asked(app, path="/api/nothing").status() == 404
         assert not any(asked.task.done() or asked.answered for asked in waiting)
         for asked in waiting:
             asked.leave()
@@ -436,81 +439,57 @@ def test_a_wrong_token_waits_and_holds_up_nobody(few_digits, tmp_path, monkeypat
         await asyncio.gather(*(asked.task for asked in waiting), return_exceptions=True)  # who has gone is forgotten
         assert not any(asked.answered for asked in waiting)
 
-    with Workspace.open(shutil.copytree(few_digits, tmp_path / "ws")) as workspace:
-        run(test(create_app(workspace, token=TOKEN)))
+    locked_app(test)
 
 
 @pytest.mark.parametrize("kind", ["token", "cookie"])
-def test_a_wrong_token_is_told_so_in_the_end(few_digits, tmp_path, monkeypatch, kind):
+def test_a_wrong_token_is_told_so_in_the_end(locked_app, monkeypatch, kind):
     monkeypatch.setattr(guard, "_SECONDS_AFTER_WRONG", 0.01)
 
     async def test(app):
-        asked = Asked(app, **WRONG[kind])
-        await asked.task
-        assert asked.answered[0]["status"] == 401
+        assert await Asked(app, **WRONG[kind]).status() == 401
 
-    with Workspace.open(shutil.copytree(few_digits, tmp_path / "ws")) as workspace:
-        run(test(create_app(workspace, token=TOKEN)))
+    locked_app(test)
 
 
-def test_whoever_gives_nothing_or_an_old_cookie_can_still_log_in(few_digits, tmp_path, monkeypatch):
+def test_whoever_gives_nothing_or_an_old_cookie_can_still_log_in(locked_app, monkeypatch):
     monkeypatch.setattr(guard, "_SECONDS_AFTER_WRONG", 0.01)
 
     async def test(app):
-        body = f"token={TOKEN}".replace(" ", "+").encode()
+        body = urlencode({"token": TOKEN}).encode()
         for old in ({}, {"cookie": f"{guard.COOKIE}=of-yesterday"}):
-            asked = Asked(app, None, "/login", body=body, **FORM, **old)
-            await asked.task
-            assert asked.answered[0]["status"] == 303
+            assert await Asked(app, None, "/login", body=body, **FORM, **old).status() == 303
         monkeypatch.setattr(guard, "_SECONDS_AFTER_WRONG", 3600)
-        asked = Asked(app, None, "/healthz", cookie="another=1")
-        await asked.task
-        assert asked.answered[0]["status"] == 200
+        assert await Asked(app, None, "/healthz", cookie="another=1").status() == 200
 
-    with Workspace.open(shutil.copytree(few_digits, tmp_path / "ws")) as workspace:
-        run(test(create_app(workspace, token=TOKEN)))
+    locked_app(test)
 
 
 # Bodies
 
+SEARCH = {"path": "/api/search", "method": "POST", "content_type": "application/json", "more": True}
 
-def test_a_body_that_comes_too_slowly_is_refused(few_digits, tmp_path, monkeypatch):
+
+def test_a_body_that_comes_too_slowly_is_refused(locked_app, monkeypatch):
     monkeypatch.setattr(guard, "_SECONDS_FOR_BODY", 0.05)
 
     async def test(app):
-        asked = Asked(app, TOKEN, "/api/search")
-        asked.scope |= {"method": "POST", "headers": [*asked.scope["headers"], (b"content-type", b"application/json")]}
-        asked.messages.get_nowait()
-        asked.messages.put_nowait({"type": "http.request", "body": b"{", "more_body": True})
-        await asked.task
-        assert asked.answered[0]["status"] == 408
+        assert await Asked(app, body=b"{", **SEARCH).status() == 408
         assert app._held == 0
 
-    with Workspace.open(shutil.copytree(few_digits, tmp_path / "ws")) as workspace:
-        run(test(create_app(workspace, token=TOKEN)))
+    locked_app(test)
 
 
-def test_more_large_bodies_than_memory_is_meant_for_are_turned_away(few_digits, tmp_path, monkeypatch):
+def test_more_large_bodies_than_memory_is_meant_for_are_turned_away(locked_app, monkeypatch):
     monkeypatch.setattr(guard, "_MOST_HELD", 2)
 
     async def test(app):
-        def asked(size):
-            found = Asked(app, TOKEN, "/api/search")
-            kind = (b"content-type", b"application/json")
-            found.scope |= {"method": "POST", "headers": [*found.scope["headers"], kind]}
-            found.messages.get_nowait()
-            found.messages.put_nowait({"type": "http.request", "body": bytes(size), "more_body": True})
-            return found
-
-        waiting = [asked(90), asked(90)]
-        await asyncio.sleep(0.05)
-        third = asked(90)
-        await third.task
-        assert third.answered[0]["status"] == 503
+        waiting = [Asked(app, body=bytes(90), **SEARCH) for _ in range(2)]
+        await until(lambda: app._held == 180)
+        assert await Asked(app, body=bytes(90), **SEARCH).status() == 503
         for one in waiting:
             one.leave()
             await one.task
         assert app._held == 0
 
-    with Workspace.open(shutil.copytree(few_digits, tmp_path / "ws")) as workspace:
-        run(test(create_app(workspace, token=TOKEN, most_bytes=100)))
+    locked_app(test, most_bytes=100)

@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cghash.exceptions import FormatError, InvalidInputError
-from cghash.workspace.filters import parse_filter
+from cghash.workspace.item_filters import parse_filter
+from cghash.workspace.item_table import Attribute, ItemTable
 from cghash.workspace.item_writer import FEW, MOST_ATTRIBUTES, ItemWriter, NewItem
-from cghash.workspace.items import Attribute, ItemTable
+
+from .workspaces import spoil
 
 ATTRIBUTES = [("colour", "text"), ("year", "number"), ("a=b", "text"), ("a", "number")]
 ROWS = [
@@ -264,14 +266,6 @@ def test_a_database_of_another_program_or_version_is_a_format_error(tmp_path):
         ItemTable(tmp_path / "nothing")
 
 
-def spoiled(path, statement, *values):
-    connection = sqlite3.connect(path)
-    with connection:
-        connection.execute(statement, values)
-    connection.close()
-    return path
-
-
 @pytest.mark.parametrize(
     ("statement", "value"),
     [
@@ -284,7 +278,7 @@ def spoiled(path, statement, *values):
     ],
 )
 def test_damaged_attributes_are_a_format_error(items, statement, value):
-    spoiled(items.path, statement, *([] if "/*" in statement else [value]))
+    spoil(items.path, (statement, [] if "/*" in statement else [value]))
     with pytest.raises(FormatError, match="must be the items of a workspace"):
         ItemTable(items.path)
 
@@ -303,7 +297,7 @@ def test_damaged_attributes_are_a_format_error(items, statement, value):
     ],
 )
 def test_a_damaged_column_is_a_format_error_when_it_is_asked_for(items, statement, values):
-    spoiled(items.path, statement, *values)
+    spoil(items.path, (statement, values))
     damaged = ItemTable(items.path)
     assert damaged.get([1])[0].id == "second"
     with pytest.raises(FormatError, match="must be the items of a workspace"):
@@ -312,7 +306,7 @@ def test_a_damaged_column_is_a_format_error_when_it_is_asked_for(items, statemen
 
 
 def test_columns_stay_with_their_rows_where_one_is_lost(items):
-    spoiled(items.path, "DELETE FROM items WHERE row = 1")
+    spoil(items.path, "DELETE FROM items WHERE row = 1")
     damaged = ItemTable(items.path)
     assert damaged.ids() == ["first", "damaged item 1", "<b>third</b>", "vierter ☃"]
     assert damaged.column("colour") == ["red", None, None, "blue"]

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 
 import numpy as np
@@ -23,15 +22,17 @@ from cghash.exceptions import InUseError, InvalidInputError
 from cghash.index import WeightedHammingIndex
 from cghash.learning.triplets import TripletSet
 from cghash.models import load
-from cghash.workspace import Workspace, create_workspace, lessons, worker
-from cghash.workspace.answers import AnswerBook, contradictions, from_list
+from cghash.workspace import Workspace, answer_triplets, create_workspace, worker
+from cghash.workspace.answer_cache import AnswerCache, contradictions, from_list
+from cghash.workspace.answer_triplets import spread, training_set
+from cghash.workspace.fitting import check_parameters, first_model, learn
 from cghash.workspace.jobs import Jobs
-from cghash.workspace.learning import check_parameters, first_model, learn
-from cghash.workspace.lessons import lesson_of, spread
 from cghash.workspace.quality import agreement, compared_rows, overlaps, retrieval, sampled_rows, split_of
-from cghash.workspace.questions import Past, Questioner
+from cghash.workspace.questions import PastQuestions, Questioner
 from cghash.workspace.records import Answer, open_records
 from cghash.workspace.versions import CodeSearch, VectorSearch, Versions, add_model
+
+from .workspaces import wait_for
 
 LINE = np.arange(12, dtype=np.float32)[:, None]  # items 0 to 11 on a line
 
@@ -130,17 +131,17 @@ def test_an_item_of_both_circles_is_on_neither_side():
 
 def test_equal_items_are_in_each_others_circles_once():
     X = np.zeros((8, 2), dtype=np.float32)
-    circles = lessons._circles(X, np.arange(8), 3)
+    circles = answer_triplets._circles(X, np.arange(8), 3)
     for item, found in enumerate(circles.tolist()):
         assert found[0] == item
         assert len(set(found)) == 4
 
 
 def test_vectors_count_as_so_many_answers(monkeypatch):
-    monkeypatch.setattr(lessons, "VECTORS_COUNT", 6)
+    monkeypatch.setattr(answer_triplets, "VECTORS_COUNT", 6)
     X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
     answers = np.array([[0, 1, 2], [3, 4, 5]])
-    alone, both = lesson_of(X, answers[:0]), lesson_of(X, answers)
+    alone, both = training_set(X, answers[:0]), training_set(X, answers)
     assert alone.triplets.weights @ sizes(alone.triplets) == pytest.approx(1)
     blocks = len(alone.triplets.anchors)
     weight = both.triplets.weights * sizes(both.triplets)
@@ -155,14 +156,14 @@ def sizes(triplets):
 def test_a_lesson_of_a_large_collection_holds_what_was_spoken_of():
     X = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
     answers = np.array([[499, 3, 250], [17, 499, 0]])
-    lesson = lesson_of(X, answers, most=50)
+    lesson = training_set(X, answers, most=50)
     assert set(answers.ravel()) <= set(lesson.rows)
     assert 50 <= len(lesson.rows) <= 55
     assert (np.diff(lesson.rows) > 0).all()
     assert lesson.triplets.n_items == len(lesson.rows)
     mine = {tuple(lesson.rows[list(t)].tolist()) for t in triplets_of(lesson.triplets)}
     assert {tuple(t) for t in answers.tolist()} <= mine
-    assert np.array_equal(lesson_of(X, answers, most=50).rows, lesson.rows)
+    assert np.array_equal(training_set(X, answers, most=50).rows, lesson.rows)
 
 
 # Contradictions
@@ -194,10 +195,10 @@ ANSWERS = st.lists(st.permutations(range(5)).map(lambda rows: rows[:3]), max_siz
 def test_answers_contradict_where_no_order_of_pairs_exists(answers):
     found = contradictions(answers)
     assert (found == []) == can_all_hold(answers)
-    named = [number for one in found for number in one["answers"]]
+    named = [number for one in found for number in one.numbers]
     assert len(named) == len(set(named))
     for one in found:
-        among = [a for a in answers if a.id in one["answers"]]
+        among = one.answers
         assert not can_all_hold(among)
         # each of them is in some circle: there is a subset with it that falls apart without it
         for a in among:
@@ -211,9 +212,8 @@ def test_answers_contradict_where_no_order_of_pairs_exists(answers):
 
 
 def test_two_opposite_answers_are_named():
-    assert contradictions([said(1, 0, 1, 2), said(2, 3, 1, 2), said(3, 0, 2, 1)]) == [
-        {"answers": [1, 3], "reason": "these two answers say opposite things"}
-    ]
+    [found] = contradictions([said(1, 0, 1, 2), said(2, 3, 1, 2), said(3, 0, 2, 1)])
+    assert (found.numbers, found.reason) == ([1, 3], "these two answers say opposite things")
     unsure = Answer("4", 0, 2, 1, "unsure", "active", id=4)
     assert contradictions([said(1, 0, 1, 2), unsure]) == []
 
@@ -306,30 +306,27 @@ def searches(X):
     yield codes_of(np.zeros((len(X), 8)), np.ones(8))  # all codes are equal
 
 
-NONE = Past()
+NONE = PastQuestions()
 
 
-@pytest.mark.parametrize("n", [3, 4, 5, 12])
-@pytest.mark.parametrize("kind", ["different", "duplicates"])
-def test_questions_about_small_collections_are_about_three_items(n, kind):
-    X = LINE[:n] if kind == "different" else np.zeros((n, 1), dtype=np.float32)
+REPEATED = np.concatenate([np.zeros((300, 2)), np.random.default_rng(0).normal(size=(20, 2))]).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [*(LINE[:n] for n in (3, 4, 5, 12)), *(np.zeros((n, 1), dtype=np.float32) for n in (3, 4, 12)), REPEATED],
+    ids=lambda X: f"{len(X)}, {len(np.unique(X, axis=0))} of them different",
+)
+def test_questions_are_about_three_items_also_where_there_are_few_or_all_are_equal(X):
     for search in searches(X):
-        questioner = Questioner(X, seed=0)
-        for q in questioner.questions(search, NONE, 40):
+        for q in Questioner(X, seed=0).questions(search, NONE, 20):
             assert len({q.anchor, q.left, q.right}) == 3
-            assert {q.anchor, q.left, q.right} <= set(range(n))
+            assert {q.anchor, q.left, q.right} <= set(range(len(X)))
 
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_two_items_leave_nothing_to_ask(n):
     assert Questioner(LINE[:n]).questions(VectorSearch(LINE[:n]), NONE, 3) == []
-
-
-def test_more_duplicates_of_the_anchor_than_are_looked_at():
-    X = np.concatenate([np.zeros((300, 2)), np.random.default_rng(0).normal(size=(20, 2))]).astype(np.float32)
-    for search in searches(X):
-        for q in Questioner(X, seed=3).questions(search, NONE, 30):
-            assert len({q.anchor, q.left, q.right}) == 3
 
 
 def test_every_sixth_question_tests_and_keys_are_different(cloud):
@@ -400,7 +397,7 @@ def test_anchors_keep_away_from_those_asked_before():
     assert min(anchors) >= 50
     waiting = [
         q.anchor
-        for q in questioner.questions(VectorSearch(X), Past(asked.tolist()), 1, skip=[60])
+        for q in questioner.questions(VectorSearch(X), PastQuestions(asked.tolist()), 1, skip=[60])
         if q.source == "active"
     ]
     assert all(anchor != 60 for anchor in waiting)
@@ -419,10 +416,9 @@ def test_a_question_is_not_asked_twice_while_there_are_others():
 
 def test_the_book_knows_what_came_and_what_was_taken_back():
     records = open_records(":memory:", "here")
-    book = AnswerBook(records)
-    assert book.all() == []
+    book = AnswerCache(records)
+    assert book.contradicting(0, 5) == (0, [])
     first, second = records.add_answers([said(1, 0, 1, 2), said(2, 0, 2, 1)])
-    assert book.all() == [first, second]
     summary = book.summary(VectorSearch(LINE), first.id)
     assert (summary["answers"], summary["since_model"]) == (2, 1)
     assert summary["agreement"] == {"test": {"share": None, "count": 0}, "training": {"share": 0.5, "count": 2}}
@@ -456,13 +452,19 @@ def test_an_answer_committed_after_a_later_one_is_seen():
         def answers_after(self, number):
             return [a for a in self.answers() if a.id > number]
 
-    book = AnswerBook(Slow())
+    book = AnswerCache(Slow())
     for number in (0, 1, 3, 2):
         visible.append(known[number])
-        assert [a.id for a in book.all()] == sorted(a.id for a in visible)
+        assert book.past().known == {(a.anchor, 20, 21) for a in visible}
 
 
 # Model versions
+
+
+@pytest.fixture
+def workspace(school):
+    with Workspace.open(school) as opened:
+        yield opened
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.booleans())
@@ -556,13 +558,12 @@ def test_learning_gives_a_version_and_says_what_it_changed(school):
     assert told[-2]["seconds_left"] == 0
 
 
-def test_answers_change_what_is_learned(school):
-    with Workspace.open(school) as workspace:
-        answers = np.array(workspace.records.triplets())
-        right, wrong = (learn(workspace, some, {"bits": 8}) for some in (answers, answers[:, [0, 2, 1]]))
-        shares = [agreement(Versions(workspace).at(v.version), answers) for v in (right, wrong)]
-        assert shares[0] > 0.9 > shares[1]
-        assert learn(workspace, answers[:0], {"bits": 1}).name == "from the vectors alone"
+def test_answers_change_what_is_learned(workspace):
+    answers = np.array(workspace.records.triplets())
+    right, wrong = (learn(workspace, some, {"bits": 8}) for some in (answers, answers[:, [0, 2, 1]]))
+    shares = [agreement(Versions(workspace).at(v.version), answers) for v in (right, wrong)]
+    assert shares[0] > 0.9 > shares[1]
+    assert learn(workspace, answers[:0], {"bits": 1}).name == "from the vectors alone"
 
 
 @pytest.mark.parametrize("n", [3, 4, 6])
@@ -604,14 +605,6 @@ def worker_process(folder, number):
     return subprocess.Popen(command, env=os.environ | settings, stderr=subprocess.PIPE)
 
 
-def wait_for(condition, seconds=60.0):
-    last = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < last, "it did not happen in time"
-        time.sleep(0.02)
-    return found
-
-
 def bit_of(records, number):
     return records.job(number).progress.get("bit", 0)
 
@@ -633,46 +626,44 @@ def uninterrupted(taught, tmp_path_factory):
         return load(workspace.model_path(2))
 
 
-def test_a_worker_killed_or_stopped_in_the_middle_is_taken_up_to_the_same_bit(school, uninterrupted):
+def test_a_worker_killed_or_stopped_in_the_middle_is_taken_up_to_the_same_bit(workspace, school, uninterrupted):
     """With answers that arrive meanwhile, which change nothing."""
-    with Workspace.open(school) as workspace:
-        records, folder = workspace.records, worker.job_folder(workspace, 1)
-        job = records.add_job(check_parameters({"bits": BITS}))
-        for at, how, code in ((4, signal.SIGKILL, -signal.SIGKILL), (9, signal.SIGTERM, 1)):
-            process = worker_process(school, job.id)
-            wait_for(lambda: bit_of(records, job.id) >= at)  # noqa: B023
-            assert worker.is_working(workspace, job.id)
-            process.send_signal(how)
-            assert process.wait(30) == code
-            assert process.stderr.read() == b""
-            assert records.job(job.id).state == "running"
-            assert (folder / "state").exists()
-            assert not worker.is_working(workspace, job.id)
-            records.add_answers([said(f"late-{at}", 1, 2, 3)])
+    records, folder = workspace.records, worker.job_folder(workspace, 1)
+    job = records.add_job(check_parameters({"bits": BITS}))
+    for at, how, code in ((4, signal.SIGKILL, -signal.SIGKILL), (9, signal.SIGTERM, 1)):
         process = worker_process(school, job.id)
-        assert process.wait(120) == 0, process.stderr.read()
-        model = load(workspace.model_path(2))
-        assert (records.version(2).answers, records.version(2).last_answer) == (40, 50)
-        assert model.weights_.tobytes() == uninterrupted.weights_.tobytes()
-        X = np.asarray(workspace.vectors)
-        assert np.array_equal(model.encode(X), uninterrupted.encode(X))
+        wait_for(lambda: bit_of(records, job.id) >= at)  # noqa: B023
+        assert worker.is_working(workspace, job.id)
+        process.send_signal(how)
+        assert process.wait(30) == code
+        assert process.stderr.read() == b""
+        assert records.job(job.id).state == "running"
+        assert (folder / "state").exists()
+        assert not worker.is_working(workspace, job.id)
+        records.add_answers([said(f"late-{at}", 1, 2, 3)])
+    process = worker_process(school, job.id)
+    assert process.wait(120) == 0, process.stderr.read()
+    model = load(workspace.model_path(2))
+    assert (records.version(2).answers, records.version(2).last_answer) == (40, 50)
+    assert model.weights_.tobytes() == uninterrupted.weights_.tobytes()
+    X = np.asarray(workspace.vectors)
+    assert np.array_equal(model.encode(X), uninterrupted.encode(X))
 
 
-def test_a_job_goes_through_its_states_and_can_be_cancelled(school):
-    with Workspace.open(school) as workspace:
-        jobs, records = Jobs(workspace), workspace.records
-        job = jobs.start({"bits": 300})
-        with pytest.raises(InUseError, match="another job is under way"):
-            jobs.start({"bits": 8})
-        wait_for(lambda: bit_of(records, job.id) >= 2)
-        assert jobs.look_after(job.id).state == "running"
-        assert jobs.cancel(job.id).state == "cancelling"
-        wait_for(lambda: jobs.look_after(job.id).state == "cancelled")
-        assert len(records.versions()) == 1
-        wait_for(lambda: not worker.job_folder(workspace, job.id).exists())
-        assert jobs.cancel(job.id).state == "cancelled"
-        assert records.add_job({}) is not None
-        jobs.stop()
+def test_a_job_goes_through_its_states_and_can_be_cancelled(workspace):
+    jobs, records = Jobs(workspace), workspace.records
+    job = jobs.start({"bits": 300})
+    with pytest.raises(InUseError, match="another job is under way"):
+        jobs.start({"bits": 8})
+    wait_for(lambda: bit_of(records, job.id) >= 2)
+    assert jobs.look_after(job.id).state == "running"
+    assert jobs.cancel(job.id).state == "cancelling"
+    wait_for(lambda: jobs.look_after(job.id).state == "cancelled")
+    assert len(records.versions()) == 1
+    wait_for(lambda: not worker.job_folder(workspace, job.id).exists())
+    assert jobs.cancel(job.id).state == "cancelled"
+    assert records.add_job({}) is not None
+    jobs.stop()
 
 
 def test_a_worker_imports_nothing_from_the_folder_in_which_the_server_was_started(school, tmp_path, monkeypatch):
@@ -686,43 +677,33 @@ def test_a_worker_imports_nothing_from_the_folder_in_which_the_server_was_starte
     assert not (tmp_path / "marker").exists()
 
 
-def test_a_job_cancelled_before_its_worker_begins(school):
-    with Workspace.open(school) as workspace:
-        job = workspace.records.add_job(check_parameters({"bits": 4}))
-        workspace.records.change_job(job.id, state="cancelling")
-        assert worker.work(workspace, job.id) == "cancelled"
-        assert len(workspace.records.versions()) == 1
+def test_a_job_cancelled_before_its_worker_begins(workspace):
+    job = workspace.records.add_job(check_parameters({"bits": 4}))
+    workspace.records.change_job(job.id, state="cancelling")
+    assert worker.work(workspace, job.id) == "cancelled"
+    assert len(workspace.records.versions()) == 1
 
 
-def test_a_fit_that_fails_says_why(school, monkeypatch):
-    with Workspace.open(school) as workspace:
-        job = workspace.records.add_job({"bits": 4, "hash_function": "magic"})
-        assert worker.work(workspace, job.id) == "failed"
-        assert "hash_function must be one of" in workspace.records.job(job.id).message
-        job = workspace.records.add_job({"bits": 4})
-        monkeypatch.setattr(worker, "learn", lambda *_, **__: (_ for _ in ()).throw(MemoryError))
-        assert worker.work(workspace, job.id) == "failed"
-        assert workspace.records.job(job.id).message == "out of memory"
-        assert workspace.records.active_job() is None
+def test_a_fit_that_fails_says_why(workspace, monkeypatch):
+    job = workspace.records.add_job({"bits": 4, "hash_function": "magic"})
+    assert worker.work(workspace, job.id) == "failed"
+    assert "hash_function must be one of" in workspace.records.job(job.id).message
+    job = workspace.records.add_job({"bits": 4})
+    monkeypatch.setattr(worker, "learn", lambda *_, **__: (_ for _ in ()).throw(MemoryError))
+    assert worker.work(workspace, job.id) == "failed"
+    assert workspace.records.job(job.id).message == "out of memory"
+    assert workspace.records.active_job() is None
 
 
-def test_a_job_that_has_ended_stays_as_it_is(school):
-    with Workspace.open(school) as workspace:
-        job = workspace.records.add_job(check_parameters({"bits": 2}))
-        assert worker.work(workspace, job.id) == "done"
-        assert worker.work(workspace, job.id) == "done"
-        assert len(workspace.records.versions()) == 2
-
-
-def test_a_version_finished_by_a_killed_worker_is_not_learned_twice(school, monkeypatch):
-    with Workspace.open(school) as workspace:
-        records = workspace.records
-        job = records.add_job(check_parameters({"bits": 2}))
-        worker.work(workspace, job.id)
-        records.change_job(job.id, state="running", version=None)  # killed before it could say so
-        monkeypatch.setattr(worker, "learn", None)
-        assert worker.work(workspace, job.id) == "done"
-        assert records.job(job.id).version == 2
+def test_a_job_that_has_ended_stays_as_it_is_and_its_version_is_not_learned_twice(workspace, monkeypatch):
+    records = workspace.records
+    job = records.add_job(check_parameters({"bits": 2}))
+    assert worker.work(workspace, job.id) == "done"
+    monkeypatch.setattr(worker, "learn", None)
+    assert worker.work(workspace, job.id) == "done"
+    records.change_job(job.id, state="running", version=None)  # killed before it could say so
+    assert worker.work(workspace, job.id) == "done"
+    assert (records.job(job.id).version, len(records.versions())) == (2, 2)
 
 
 def test_one_worker_at_a_time(school, monkeypatch):
@@ -748,13 +729,12 @@ def test_one_worker_at_a_time(school, monkeypatch):
         assert workspace.records.job(job.id).message == "enough"
 
 
-def test_a_worker_that_dies_without_a_word_is_noticed(school):
-    with Workspace.open(school) as workspace:
-        jobs = Jobs(workspace)
-        job = workspace.records.add_job({"bits": 4})
-        jobs._processes[job.id] = subprocess.Popen([sys.executable, "-S", "-c", "raise SystemExit(3)"])
-        wait_for(lambda: jobs.look_after(job.id).state == "failed")
-        assert workspace.records.job(job.id).message == "its process ended without a word"
+def test_a_worker_that_dies_without_a_word_is_noticed(workspace):
+    jobs = Jobs(workspace)
+    job = workspace.records.add_job({"bits": 4})
+    jobs._processes[job.id] = subprocess.Popen([sys.executable, "-S", "-c", "raise SystemExit(3)"])
+    wait_for(lambda: jobs.look_after(job.id).state == "failed")
+    assert workspace.records.job(job.id).message == "its process ended without a word"
 
 
 def test_a_worker_of_another_server_has_time_to_come_up(school, monkeypatch):
@@ -769,15 +749,14 @@ def test_a_worker_of_another_server_has_time_to_come_up(school, monkeypatch):
         assert Jobs(workspace).cancel(other.id).state == "cancelled"
 
 
-def test_jobs_are_taken_up_when_the_server_comes_back(school):
-    with Workspace.open(school) as workspace:
-        jobs = Jobs(workspace)
-        assert jobs.resume() is None
-        job = workspace.records.add_job(check_parameters({"bits": 2}))
-        assert jobs.resume().id == job.id
-        wait_for(lambda: jobs.look_after(job.id).state == "done")
-        assert jobs.cancel(job.id).state == "done"
-        asked = workspace.records.add_job(check_parameters({"bits": 2}))
-        workspace.records.change_job(asked.id, state="cancelling")
-        assert jobs.resume() is None
-        assert workspace.records.job(asked.id).state == "cancelled"
+def test_jobs_are_taken_up_when_the_server_comes_back(workspace):
+    jobs = Jobs(workspace)
+    assert jobs.resume() is None
+    job = workspace.records.add_job(check_parameters({"bits": 2}))
+    assert jobs.resume().id == job.id
+    wait_for(lambda: jobs.look_after(job.id).state == "done")
+    assert jobs.cancel(job.id).state == "done"
+    asked = workspace.records.add_job(check_parameters({"bits": 2}))
+    workspace.records.change_job(asked.id, state="cancelling")
+    assert jobs.resume() is None
+    assert workspace.records.job(asked.id).state == "cancelled"

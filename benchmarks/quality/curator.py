@@ -30,8 +30,8 @@ from cghash import CGHash
 from cghash.codes import unpack
 from cghash.exceptions import CGHashWarning
 from cghash.lab.criteria import average_precision
-from cghash.workspace.learning import DEFAULT_C
-from cghash.workspace.lessons import lesson_of
+from cghash.workspace.answer_triplets import training_set
+from cghash.workspace.fitting import DEFAULT_C
 from cghash.workspace.quality import agreement
 from cghash.workspace.questions import Questioner
 from cghash.workspace.versions import CodeSearch, coded_by
@@ -110,7 +110,7 @@ def teach(policy: str, seed: int, most: int) -> list[dict[str, Any]]:
 
 def learned(X: np.ndarray, told: list[tuple[int, int, int]], seed: int) -> CodeSearch:
     """What the page would learn from these answers."""
-    lesson = lesson_of(X, np.array(told, dtype=np.int64).reshape(-1, 3))
+    lesson = training_set(X, np.array(told, dtype=np.int64).reshape(-1, 3))
     model = CGHash(BITS, C=DEFAULT_C, random_state=seed, n_jobs=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CGHashWarning)

@@ -36,7 +36,7 @@ GOALS = {"searches a second": 1500, "p99 ms": 50, "p99 ms while a fit runs": 250
 def workspace(n: int) -> Path:
     """A workspace of n clustered vectors, with a first model; made once."""
     from cghash.workspace import create_workspace
-    from cghash.workspace.learning import first_model
+    from cghash.workspace.fitting import first_model
 
     folder = ROOT / "out" / "serve" / f"{n}.ws"
     if folder.exists():

@@ -5,13 +5,10 @@ Modules that teach or learn have a server of their own, so that what one teaches
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
-import re
 import shutil
 import socket
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
@@ -32,25 +29,19 @@ ARGUMENTS = [
 class Site:
     """`cghash serve` over a folder, at an address that stays the same when it is stopped and started again."""
 
-    def __init__(self, folder: Path, token: str | None = None) -> None:
-        self.folder, self.token, self.port, self.process = folder, token, _free_port(), None
-        self.url = f"http://127.0.0.1:{self.port}"
+    def __init__(self, folder: Path, start_server, token: str | None = None) -> None:
+        self.folder, port = folder, str(_free_port())
+        self.url = f"http://127.0.0.1:{port}"
+        secret = {} if token is None else {"CGHASH_TOKEN": token}
+        self._serve = lambda: start_server(folder, "--port", port, **secret)
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "cghash", "serve", str(self.folder), "--port", str(self.port), "--jobs", "1"]
-        surroundings = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        if self.token is not None:
-            surroundings["CGHASH_TOKEN"] = self.token
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=surroundings)
-        for line in self.process.stderr:
-            if re.search(r"serving .* at http", line):
-                self.get("/healthz")  # answers once the server has come up: the socket listens already
-                return
-        raise RuntimeError(f"the server did not start: {self.process.wait()}")
+        self._running = contextlib.ExitStack()
+        self._running.enter_context(self._serve())
+        self.get("/healthz")  # answers once the server has come up: the socket listens already
 
     def stop(self) -> None:
-        self.process.terminate()
-        self.process.communicate(timeout=30)
+        self._running.close()
 
     def get(self, path: str):
         return self._ask(urllib.request.Request(self.url + path))
@@ -75,7 +66,7 @@ def digits_workspace(tmp_path_factory) -> Path:
     """The demo's digits with two small versions, the second in use."""
     pytest.importorskip("fastapi", reason="the page needs fastapi: pip install 'cghash[web]'")
     from cghash.workspace.demo import demo_workspace
-    from cghash.workspace.learning import first_model
+    from cghash.workspace.fitting import first_model
 
     folder = tmp_path_factory.mktemp("template") / "digits"
     workspace = demo_workspace(folder)
@@ -86,14 +77,14 @@ def digits_workspace(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def serve(digits_workspace, tmp_path_factory):
+def serve(digits_workspace, start_server, tmp_path_factory):
     """serve(token) → a server over a copy of the digits, stopped at the end."""
     started = []
 
     def serve_one(token: str | None = None) -> Site:
         folder = tmp_path_factory.mktemp("site") / "digits"
         shutil.copytree(digits_workspace, folder)
-        started.append(Site(folder, token))
+        started.append(Site(folder, start_server, token))
         started[-1].start()
         return started[-1]
 

@@ -25,7 +25,7 @@ def ranked(site, **asked):
     return [result["row"] for result in site.post("/api/search", {"k": 24, **asked})["results"]]
 
 
-def until(page, reached, seconds=15):
+def until(page, reached, seconds=60):
     """Wait for it; `wait_for_function` would need eval, which the page's policy forbids."""
     for _ in range(seconds * 20):
         if reached():
@@ -404,14 +404,19 @@ def test_a_small_step_moves_as_far_as_on_any_page(open_page):
     page, _ = open_million(open_page)
     page.evaluate("scrollTo(0, 2_000_000)")
     page.wait_for_selector(".cell b")
-    page.wait_for_timeout(400)  # settled
-    cell = page.locator(".cell:has(b)").nth(30)
-    name, before = cell.inner_text(), cell.bounding_box()["y"]
+    seen = []
+
+    def settled():
+        cell = page.locator(".cell:has(b)").nth(30)
+        seen.append((cell.inner_text(), cell.bounding_box()["y"]))
+        return seen[-5:] == [seen[-1]] * 5
+
+    until(page, settled)
+    name, before = seen[-1]
     page.mouse.move(600, 400)
     page.mouse.wheel(0, 120)
-    page.wait_for_timeout(500)
-    after = page.locator(f'.cell:has-text("{name}")').bounding_box()["y"]
-    assert before - after == pytest.approx(120, abs=2)
+    cell = page.locator(f'.cell:has-text("{name}")')
+    until(page, lambda: before - cell.bounding_box()["y"] == pytest.approx(120, abs=2))
 
 
 def test_keys_go_from_the_first_of_a_million_to_the_last(open_page):

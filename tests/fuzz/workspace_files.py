@@ -50,7 +50,7 @@ def _picture(kind: str, mode: str = "L", seed: int = 0, **options: Any) -> bytes
 def workspaces() -> dict[str, Path]:
     """A small workspace of each kind, with a model, answers and a job."""
     from cghash.workspace import create_workspace
-    from cghash.workspace.learning import first_model
+    from cghash.workspace.fitting import first_model
     from cghash.workspace.records import Answer
 
     home = scratch() / "sources"

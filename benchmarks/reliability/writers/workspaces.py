@@ -11,7 +11,7 @@ from ledger import Ledger
 
 from cghash.models import load
 from cghash.workspace import Workspace, create_workspace
-from cghash.workspace.learning import first_model
+from cghash.workspace.fitting import first_model
 from cghash.workspace.records import Answer
 from cghash.workspace.worker import work
 

@@ -62,13 +62,13 @@ def serve(
     if folder is None and not demo:
         raise click.UsageError("give the folder of a workspace, or --demo")
     try:
-        from ..web import serving
-        from ..workspace.embedding import UnnamedSentences
+        from ..web import server
+        from ..workspace.embedders import UnnamedSentences
     except ImportError as error:
         raise MissingDependencyError(f'the page needs {error.name}: pip install "cghash[web]"') from error
-    if token is None and not serving.is_loopback(host):
+    if token is None and not server.is_loopback(host):
         raise click.UsageError(f"--host {host} can be reached by others: set CGHASH_TOKEN, or give --token")
-    listening = serving.listen(host, port)
+    listening = server.listen(host, port)
     workspace = _workspace(folder, demo, database, sentence_model, quiet)
     if isinstance(workspace.embedder, UnnamedSentences):
         say(f"texts cannot be searched for without --sentence-model, here {workspace.embedder.model!r}", quiet)
@@ -78,7 +78,7 @@ def serve(
     shown = f"[{host}]" if ":" in host else host
     say(f"serving {workspace.folder} at http://{shown}:{listening.getsockname()[1]} (Ctrl-C stops)", quiet)
     try:
-        serving.serve(workspace, listening, token=token, allowed=allow_host, n_jobs=n_jobs)
+        server.serve(workspace, listening, token=token, allowed=allow_host, n_jobs=n_jobs)
     finally:
         workspace.close()
 
@@ -86,7 +86,7 @@ def serve(
 def _begin(workspace: Workspace, quiet: bool) -> None:
     """The first model; without one the page searches by vectors."""
     from ..exceptions import NothingToLearnError
-    from ..workspace.learning import first_model
+    from ..workspace.fitting import first_model
 
     say("learning a first model from the vectors alone", quiet)
     try:

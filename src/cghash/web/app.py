@@ -15,13 +15,12 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from ..exceptions import CGHashError, InUseError, InvalidInputError, MissingDependencyError
-from ..workspace.folder import Workspace
-from .addresses import Addresses
-from .batching import TooManyError
-from .guard import COOKIE, Guard, Token
+from ..workspace.workspace import Workspace
+from .guard import COOKIE, AllowedMethods, Guard, Token
 from .metrics import Metrics
+from .queues import TooManyError
 from .routes import answered, answers, items, jobs, models, pages, search
-from .service import NoPictureError, NotThereError, Service
+from .served_workspace import NoPictureError, NotThereError, ServedWorkspace
 
 __all__ = ["LOOPBACK", "create_app"]
 
@@ -52,7 +51,7 @@ def create_app(
     most_bytes : of a request's body
     n_jobs : threads of a search; None is all cores
     """
-    service = Service(workspace, n_jobs)
+    served = ServedWorkspace(workspace, n_jobs)
     app = _Api(
         title="cghash",
         version=version("cghash"),
@@ -62,18 +61,18 @@ def create_app(
         openapi_url="/api/openapi.json",
         lifespan=_lifespan,
     )
-    app.state.service, app.state.metrics = service, Metrics()
+    app.state.served, app.state.metrics = served, Metrics()
     app.state.token = None if token is None else Token(token)
     app.state.streams, app.state.stopping = 0, False
     parts = (search, items, answers, models, jobs, pages)
     for part in parts:
         app.include_router(part.router)
-    addresses = Addresses([*app.routes, *(route for part in parts for route in part.router.routes)])
+    allowed = AllowedMethods([*app.routes, *(route for part in parts for route in part.router.routes)])
     app.mount("/static", StaticFiles(directory=pages.HOME / "static"), name="static")
     _handle_errors(app)
     return Guard(
         app,
-        addresses=addresses,
+        allowed=allowed,
         token=app.state.token,
         hosts=hosts,
         most_bytes=most_bytes,
@@ -98,17 +97,17 @@ class _Api(FastAPI):
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    service: Service = app.state.service
+    served: ServedWorkspace = app.state.served
     try:
-        await run_in_threadpool(service.jobs.resume)
+        await run_in_threadpool(served.jobs.resume)
     except (CGHashError, OSError) as error:  # all but learning still works
         _log.error("the jobs cannot be taken up: %s", error)
     try:  # so that the first search need not wait
-        await run_in_threadpool(service.search_by, None)
+        await run_in_threadpool(served.search_by, None)
     except (CGHashError, OSError) as error:  # another model can still be chosen
         _log.error("the current model cannot be used: %s", error)
     yield
-    await run_in_threadpool(service.close)
+    await run_in_threadpool(served.close)
 
 
 def _handle_errors(app: FastAPI) -> None:

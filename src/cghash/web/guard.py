@@ -20,17 +20,18 @@ import asyncio
 import hashlib
 import hmac
 import json
+import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from starlette.requests import cookie_parser
+from starlette.routing import BaseRoute, Route
 
-from .addresses import Addresses
 from .metrics import Metrics
 
-__all__ = ["COOKIE", "Guard", "Token", "wait_after_wrong"]
+__all__ = ["COOKIE", "AllowedMethods", "Guard", "Token", "wait_after_wrong"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -39,6 +40,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 COOKIE = "cghash"
+STATIC = "/static/"
 OPEN = ("/login", "/healthz")  # without a token
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -104,13 +106,43 @@ async def wait_after_wrong(receive: Receive) -> bool:
     return True
 
 
+class AllowedMethods:
+    """Which methods each address takes: what `Allow` says, and what else is answered with 405.
+
+    An address without parameters stands for itself alone: `/api/answers/list` is no answer with the number "list".
+
+    >>> async def page(request): ...
+    >>> known = AllowedMethods([Route("/a", page, methods=["POST"]), Route("/{name}", page), Route("/a", page)])
+    >>> known.methods("/a"), known.methods("/b"), known.methods("/b/c")
+    (['GET', 'HEAD', 'POST'], ['GET', 'HEAD'], [])
+    """
+
+    def __init__(self, routes: Iterable[BaseRoute]) -> None:
+        self._plain: dict[str, set[str]] = {}
+        self._patterns: dict[re.Pattern[str], set[str]] = {}
+        for route in routes:
+            if isinstance(route, Route) and route.methods is not None:
+                if route.param_convertors:
+                    self._patterns.setdefault(route.path_regex, set()).update(route.methods)
+                else:
+                    self._plain.setdefault(route.path, set()).update(route.methods)
+
+    def methods(self, path: str) -> list[str]:
+        """What an address takes, by alphabet; nothing where there is no such address."""
+        if path.startswith(STATIC):
+            return ["GET", "HEAD"]
+        if path in self._plain:
+            return sorted(self._plain[path])
+        return sorted(set().union(*(methods for regex, methods in self._patterns.items() if regex.match(path))))
+
+
 class Guard:
     """The outermost layer of the server.
 
     Parameters
     ----------
     app : what answers the requests that pass
-    addresses : those that it answers
+    allowed : the methods that each address takes
     token : Token, or None where everyone who reaches the server may use it
     hosts : names that a request may call the server by; None admits any
     most_bytes : of a request's body
@@ -121,13 +153,13 @@ class Guard:
         self,
         app: App,
         *,
-        addresses: Addresses,
+        allowed: AllowedMethods,
         token: Token | None,
         hosts: frozenset[str] | None,
         most_bytes: int,
         metrics: Metrics,
     ) -> None:
-        self.app, self.addresses, self.token, self.hosts = app, addresses, token, hosts
+        self.app, self.allowed, self.token, self.hosts = app, allowed, token, hosts
         self.most_bytes, self.metrics = most_bytes, metrics
         self._held = 0  # bytes of bodies
 
@@ -144,7 +176,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                fresh = FRESH if scope["path"].startswith("/static/") else ()
+                fresh = FRESH if scope["path"].startswith(STATIC) else ()
                 message["headers"] = [*message.get("headers", ()), *HEADERS, *fresh]
             await send(message)
 
@@ -219,11 +251,11 @@ class Guard:
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if self.hosts is not None and _name(host) not in self.hosts:
             return Refusal(421, "the server is not known by this name; --allow-host NAME lets it be called so")
-        if not known and scope["path"] not in OPEN and not scope["path"].startswith("/static/"):
+        if not known and scope["path"] not in OPEN and not scope["path"].startswith(STATIC):
             return Refusal(401, "a token is needed: Authorization: Bearer TOKEN", ((b"www-authenticate", b"Bearer"),))
         if _foreign(scope, headers, host):
             return Refusal(403, "the request comes from another page")
-        methods = self.addresses.methods(scope["path"])
+        methods = self.allowed.methods(scope["path"])
         if methods and scope["method"] not in methods:
             return Refusal(405, "method not allowed", ((b"allow", ", ".join(methods).encode()),))
         if methods and scope["method"] in _CHANGING and not _of_ours(scope, headers):

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..storage import write_atomically
-from ..workspace.folder import Workspace
 from ..workspace.pictures import read_picture
+from ..workspace.workspace import Workspace
 
 __all__ = ["SIZES", "kept_thumbnail", "picture_type", "thumbnail"]
 

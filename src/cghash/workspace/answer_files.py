@@ -6,29 +6,35 @@ Items are named by their ids, so that the files mean the same in another workspa
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from importlib.util import find_spec
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
-from ..exceptions import CGHashError, InvalidInputError, MissingDependencyError
-from ..reading.text import shortened
-from ..storage import written_atomically
-from .folder import Workspace
-from .importing import key_of
-from .records import SOURCES, Answer
-from .tables import Table, open_table
+import numpy as np
 
-__all__ = ["TRIPLET", "has_parquet", "read_unsure", "told_of", "unsure_table", "write_triplets", "write_unsure"]
+from ..exceptions import CGHashError, InvalidInputError, MissingDependencyError
+from ..reading import read_triplets
+from ..reading.sources import source_of
+from ..reading.text import shortened
+from ..storage import write_atomically
+from .import_plan import key_of
+from .item_sources import Table, open_table
+from .records import SOURCES, Answer
+from .workspace import Workspace
+
+__all__ = ["KINDS", "read_answers", "write_triplets", "write_unsure"]
+
+Cells = tuple[str, ...]
 
 TRIPLET = ("anchor", "near", "far", "source", "created", "key")
 UNSURE = ("anchor", "left", "right", "choice", "source", "created", "key")
-
-Cells = tuple[str, ...]
+KINDS = (".csv", ".jsonl", ".parquet") if find_spec("pyarrow") is not None else (".csv", ".jsonl")
 
 
 def write_triplets(workspace: Workspace, path: str | os.PathLike[str]) -> int:
@@ -60,17 +66,31 @@ def write_unsure(workspace: Workspace, path: str | os.PathLike[str]) -> int:
     return _write(path, UNSURE, rows)
 
 
-def unsure_table(path: Path) -> Table | None:
-    """The table in a file that `write_unsure` wrote, or one like it; None where the file is another."""
+def read_answers(workspace: Workspace, path: Path) -> tuple[list[Answer], bool]:
+    """The answers of a file, and whether it holds weights, which are not kept.
+
+    Answers without a key have one of the file's content and the row, so that the same file says the same again.
+    """
+    prefix = f"import-{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}" if path.is_file() else ""
+    numbered = source_of(path).kind in ("npy", "npz")
+    unsure = None if numbered else _table_of(path, UNSURE)
+    ids = workspace.items.ids()
+    if unsure is not None and {"anchor", "left", "right"} <= set(unsure.columns):
+        return list(_unsure(unsure, ids, prefix)), False
+    rows, weights = read_triplets(path, len(ids), None if numbered else np.array(ids, dtype=object))
+    table = _table_of(path, TRIPLET)
+    return list(_told(rows.tolist(), _cells_of(table, len(rows)), prefix)), weights is not None
+
+
+def _table_of(path: Path, names: Cells) -> Table | None:
+    """The table in a file; None where it has no header, or lists for objects."""
     try:
-        table = open_table(path, UNSURE)
+        return open_table(path, names)
     except CGHashError:
         return None
-    return table if {"anchor", "left", "right"} <= set(table.columns) else None
 
 
-def read_unsure(table: Table, ids: Sequence[str], prefix: str) -> Iterator[Answer]:
-    """The answers of a table; those without a key have one of the prefix and the row."""
+def _unsure(table: Table, ids: list[str], prefix: str) -> Iterator[Answer]:
     rows = {key_of(key): row for row, key in enumerate(ids)}
     for number, (place, cells) in enumerate(table.rows()):
         about = dict(zip(table.columns, cells, strict=True))
@@ -82,54 +102,63 @@ def read_unsure(table: Table, ids: Sequence[str], prefix: str) -> Iterator[Answe
             raise InvalidInputError(f"{place}: no item has the id {shortened(unknown)!r}")
         if len(set(named)) < 3:
             raise InvalidInputError(f"{place}: must name 3 different items")
-        anchor, left, right = (rows[key] for key in named)
-        yield Answer(anchor=anchor, left=left, right=right, choice="unsure", **told_of(about, f"{prefix}-{number}"))
+        yield _answer([rows[key] for key in named], "unsure", about, f"{prefix}-{number}")
 
 
-def told_of(about: dict[str, Any], key: str) -> dict[str, Any]:
-    """Key, source and time of an answer, from what a file tells of it and where it can be believed."""
+def _told(rows: list[list[int]], cells: list[dict[str, Any]], prefix: str) -> Iterator[Answer]:
+    for number, row in enumerate(rows):
+        yield _answer(row, "left", cells[number] if cells else {}, f"{prefix}-{number}")
+
+
+def _cells_of(table: Table | None, n: int) -> list[dict[str, Any]]:
+    """What a file tells beside the items, row by row; nothing where that is not about each of n triplets."""
+    try:
+        rows = [] if table is None else [dict(zip(table.columns, cells, strict=True)) for _, cells in table.rows()]
+    except CGHashError:
+        return []
+    return rows if len(rows) == n else []
+
+
+def _answer(rows: list[int], choice: str, about: dict[str, Any], key: str) -> Answer:
+    """An answer with its key, source and time, as the file tells them and where it can be believed."""
+    anchor, left, right = rows
     source = about.get("source")
-    return {
-        "key": str(about.get("key") or key)[:200],
-        "source": source if isinstance(source, str) and source in SOURCES else "import",
-        "created": _time(about.get("created")),
-    }
+    if not isinstance(source, str) or source not in SOURCES:
+        source = "import"
+    key = str(about.get("key") or key)[:200]
+    return Answer(key, anchor, left, right, choice, source, created=_time(about.get("created")))
 
 
-def has_parquet() -> bool:
-    return find_spec("pyarrow") is not None
+def _time(text: Any) -> str:
+    try:
+        return datetime.fromisoformat(str(text)).isoformat(timespec="milliseconds")
+    except ValueError:
+        return ""
 
 
 def _write(path: str | os.PathLike[str], columns: Cells, rows: list[Cells]) -> int:
-    writers: dict[str, Callable[[Path, Cells, list[Cells]], None]] = {
-        ".csv": _write_csv,
-        ".jsonl": _write_jsonl,
-        ".parquet": _write_parquet,
-    }
+    writers: dict[str, Callable[[Cells, list[Cells]], bytes]] = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
     writer = writers.get(Path(path).suffix.lower())
     if writer is None:
         raise InvalidInputError(
             f"triplets must go to a file that ends in {', '.join(writers)}, got {os.fspath(path)!r}"
         )
-    writer(Path(path), columns, rows)
+    write_atomically(path, writer(columns, rows))
     return len(rows)
 
 
-def _write_csv(path: Path, columns: Cells, rows: list[Cells]) -> None:
-    with written_atomically(path) as file:
-        for row in (columns, *rows):
-            line = StringIO()
-            csv.writer(line, lineterminator="\n").writerow(row)
-            file.write(line.getvalue().encode())
+def _csv(columns: Cells, rows: list[Cells]) -> bytes:
+    lines = StringIO()
+    csv.writer(lines, lineterminator="\n").writerows([columns, *rows])
+    return lines.getvalue().encode()
 
 
-def _write_jsonl(path: Path, columns: Cells, rows: list[Cells]) -> None:
-    with written_atomically(path) as file:
-        for row in rows:
-            file.write(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False).encode() + b"\n")
+def _jsonl(columns: Cells, rows: list[Cells]) -> bytes:
+    lines = (json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) for row in rows)
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _write_parquet(path: Path, columns: Cells, rows: list[Cells]) -> None:
+def _parquet(columns: Cells, rows: list[Cells]) -> bytes:
     try:
         import pyarrow as pa
         import pyarrow.parquet as parquet
@@ -139,12 +168,6 @@ def _write_parquet(path: Path, columns: Cells, rows: list[Cells]) -> None:
         ) from error
     cells = zip(*rows, strict=True) if rows else ((),) * len(columns)
     table = pa.table({name: pa.array(column, pa.string()) for name, column in zip(columns, cells, strict=True)})
-    with written_atomically(path) as file:
-        parquet.write_table(table, file)
-
-
-def _time(text: Any) -> str:
-    try:
-        return datetime.fromisoformat(str(text)).isoformat(timespec="milliseconds")
-    except ValueError:
-        return ""
+    file = BytesIO()
+    parquet.write_table(table, file)
+    return file.getvalue()

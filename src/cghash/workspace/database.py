@@ -7,20 +7,19 @@ A change is committed, and on the disk, when `database.change(work)` returns: SQ
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..exceptions import CGHashError, FormatError, InvalidInputError, MissingDependencyError
-from ..reading.text import shortened
+from .untrusted import check_journal, distrust_schema, readable
 
-__all__ = ["Database", "guard", "open_database", "readable"]
+__all__ = ["Database", "open_database"]
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -32,8 +31,6 @@ _OURS = {  # tables of a SQLite file, and the indexes of each
     "cghash_format": (), "cghash_answers": ("cghash_answers_of",), "cghash_models": (), "cghash_current": (),
     "cghash_jobs": ("cghash_jobs_of",),
 }  # fmt: skip
-_NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")  # the end of a journal that names a "super-journal"
-_EXPRESSION = -2  # the number of a column of an index that is none
 
 
 def open_database(where: str | Path) -> Database:
@@ -122,66 +119,6 @@ class Database(ABC):
             return
 
 
-def _check_journal(path: str | os.PathLike[str]) -> None:
-    """Refuse a journal that names another file, which SQLite then deletes: ours never does, a stranger's may."""
-    journal = os.path.realpath(path) + "-journal"
-    if not os.path.isfile(journal):
-        return
-    with open(journal, "rb") as file:
-        file.seek(max(0, os.path.getsize(journal) - len(_NAMES_ANOTHER)))
-        names_another = file.read() == _NAMES_ANOTHER
-    if names_another:
-        raise FormatError(
-            f"{journal} must name no other file, which SQLite would delete; cghash writes no such journal: delete it"
-        )
-
-
-def guard(
-    connection: sqlite3.Connection, path: str | os.PathLike[str], tables: Mapping[str, Sequence[str]] = _OURS
-) -> None:
-    """Let nothing run that a stranger's file holds: views, triggers, checks, and functions of columns and indexes.
-
-    Parameters
-    ----------
-    connection : its schema is checked, and distrusted from now on
-    path : for messages
-    tables : the names of ours, which must be plain, and the indexes of each
-    """
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA cell_size_check = ON")
-    ours = re.compile(rf"\b({'|'.join(tables)})\b", re.IGNORECASE)
-    for kind, name, sql in connection.execute("SELECT type, name, CAST(sql AS TEXT) FROM sqlite_master").fetchall():
-        if ours.search(str(sql)) and not _PLAIN.get(kind, _NEVER).match(str(sql)):
-            raise _not_plain(path, kind, name)
-    for table, indexes in tables.items():
-        for _, name, _, _, default, _, hidden in connection.execute(f"PRAGMA table_xinfo({table})").fetchall():
-            if hidden or default is not None:
-                raise _not_plain(path, "column", name)
-        for _, name, _, origin, some_rows in connection.execute(f"PRAGMA index_list({table})").fetchall():
-            if some_rows or (origin == "c" and name not in indexes) or _is_computed(connection, name):
-                raise _not_plain(path, "index", name)
-
-
-# what SQLite itself writes of tables and indexes that compute nothing: other words mean other things
-_PLAIN = {
-    "table": re.compile(r"CREATE TABLE (?!.*\bcheck\b)", re.IGNORECASE | re.DOTALL),
-    "index": re.compile(r"CREATE (UNIQUE )?INDEX "),
-}
-_NEVER = re.compile(r"(?!)")
-
-
-def _is_computed(connection: sqlite3.Connection, index: str) -> bool:
-    quoted = index.replace('"', '""')
-    return any(
-        column == _EXPRESSION for _, column, _ in connection.execute(f'PRAGMA index_info("{quoted}")').fetchall()
-    )
-
-
-def _not_plain(path: str | os.PathLike[str], kind: Any, name: Any) -> FormatError:
-    what = f"{shortened(str(kind))} {shortened(str(name))!r}"
-    return FormatError(f"{path} must keep what is ours in plain tables, got the {what}")
-
-
 def _why_read_only(path: str) -> str:
     """Why a file cannot be changed, or made; nothing where it can."""
     folder = os.path.dirname(path) or "."
@@ -192,11 +129,6 @@ def _why_read_only(path: str) -> str:
     return ""
 
 
-def readable(text: bytes) -> str:
-    """A text of SQLite, whose bytes may be damaged."""
-    return text.decode("utf-8", "replace")
-
-
 class SQLite(Database):
     identity = "INTEGER PRIMARY KEY AUTOINCREMENT"
 
@@ -204,7 +136,7 @@ class SQLite(Database):
         super().__init__()
         self.path = str(path)
         self.read_only = "" if self.path == ":memory:" else _why_read_only(self.path)
-        _check_journal(self.path)
+        check_journal(self.path)
         try:
             self._connection = self._opened()
             self._connection.row_factory = sqlite3.Row
@@ -213,7 +145,7 @@ class SQLite(Database):
                 self._write_ahead()
             self._run("PRAGMA synchronous=FULL", ())
             self._run("PRAGMA foreign_keys=ON", ())
-            guard(self._connection, path)
+            distrust_schema(self._connection, path, _OURS)
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of a message that quotes a damaged file
             raise self._told(error, f"{path} must be a SQLite database: {error}") from error
 

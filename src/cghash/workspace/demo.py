@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from .._arrays import Array
-from .embedding import Digits
-from .folder import Workspace
-from .importing import Asked, plan_import
-from .making import build_workspace, check_target
+from .creation import build_workspace, check_new_folder
+from .embedders import Digits
+from .import_plan import NamedColumns, plan_import
+from .item_sources import open_table
+from .item_vectors import Progress, VectorSource
 from .pictures import DIGIT, INK
-from .tables import open_table
-from .vectors import Progress, Ways
+from .workspace import Workspace
 
 __all__ = ["demo_workspace"]
 
@@ -36,12 +36,12 @@ def demo_workspace(folder: str | os.PathLike[str], progress: Progress | None = N
     """
     from sklearn.datasets import load_digits
 
-    target = check_target(folder)
+    target = check_new_folder(folder)
     X, y = load_digits(return_X_y=True)
     with tempfile.TemporaryDirectory(prefix="cghash-") as aside:
         table = open_table(_write_pictures(Path(aside), X, y))
-        plan = plan_import(table, Asked(labels="digit"), as_numbers=False)
-        return build_workspace(target, plan, Ways(X, embedder=Digits()), "digit", TITLE, progress)
+        plan = plan_import(table, NamedColumns(labels="digit"), as_numbers=False)
+        return build_workspace(target, plan, VectorSource(X, embedder=Digits()), "digit", TITLE, progress)
 
 
 def _write_pictures(folder: Path, X: Array, y: Array) -> Path:

@@ -3,46 +3,31 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from .._arrays import Ints
-from ..exceptions import CGHashError, InvalidInputError
+from ..exceptions import InvalidInputError
 from ..models import load
-from ..reading import read_triplets
-from ..reading.sources import SUFFIXES, source_of
+from ..reading.sources import SUFFIXES
 from ..storage import written_atomically
-from .answer_files import (
-    TRIPLET,
-    has_parquet,
-    read_unsure,
-    told_of,
-    unsure_table,
-    write_triplets,
-    write_unsure,
-)
-from .folder import Workspace
-from .making import check_target
-from .records import Answer, Records
-from .tables import open_table
+from .answer_files import KINDS, read_answers, write_triplets, write_unsure
+from .creation import atomic_folder, check_new_folder
 from .versions import add_model
-from .whole import whole_folder
+from .workspace import Workspace
 
-__all__ = ["Imported", "export_workspace", "import_files", "write_triplets"]
+__all__ = ["ImportResult", "export_workspace", "import_files", "write_triplets"]
 
 MODEL, CODES, IDS, TRIPLETS, UNSURES = "model.cghash", "codes.npy", "ids.csv", "triplets", "unsure"
 _BATCH = 1000  # answers that are stored together
 
 
 @dataclass
-class Imported:
+class ImportResult:
     """What came in."""
 
     answers: int = 0  # new ones
@@ -63,8 +48,8 @@ def export_workspace(workspace: Workspace, folder: str | os.PathLike[str]) -> li
     workspace : Workspace
     folder : where; it must not exist yet, or be empty
     """
-    target = check_target(folder)
-    with whole_folder(target) as aside:
+    target = check_new_folder(folder)
+    with atomic_folder(target) as aside:
         told = _write_answers(workspace, aside)
         with open(aside / IDS, "w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([["id"], *([key] for key in workspace.items.ids())])
@@ -76,7 +61,7 @@ def export_workspace(workspace: Workspace, folder: str | os.PathLike[str]) -> li
     return [*told, f"{codes[0]} codes of {codes[1]} bits in {CODES} with {IDS}", f"model version {current} as {MODEL}"]
 
 
-def import_files(workspace: Workspace, files: Sequence[str | os.PathLike[str]], *, use: bool = False) -> Imported:
+def import_files(workspace: Workspace, files: Sequence[str | os.PathLike[str]], *, use: bool = False) -> ImportResult:
     """Take in triplets and models.
 
     Parameters
@@ -90,7 +75,7 @@ def import_files(workspace: Workspace, files: Sequence[str | os.PathLike[str]], 
     Of a file's answers all are stored, or none. A file that was imported before adds nothing; answers keep their source
     and time where the file tells.
     """
-    found = Imported()
+    found = ImportResult()
     for path in _expanded(files):
         if path.suffix.lower() in SUFFIXES:
             _import_answers(workspace, path, found)
@@ -104,13 +89,11 @@ def import_files(workspace: Workspace, files: Sequence[str | os.PathLike[str]], 
 
 def _write_answers(workspace: Workspace, folder: Path) -> list[str]:
     """Write the answers of all kinds; what they are, in words."""
-    kinds = (".csv", ".jsonl", ".parquet") if has_parquet() else (".csv", ".jsonl")
-    counts = [write_triplets(workspace, folder / f"{TRIPLETS}{kind}") for kind in kinds]
-    told = [f"{counts[0]} answers as {TRIPLETS}{', '.join(kinds)}"]
-    if n_unsure := sum(a.choice == "unsure" and a.undone is None for a in workspace.records.answers()):
-        for kind in kinds[:2]:
-            write_unsure(workspace, folder / f"{UNSURES}{kind}")
-        told.append(f'{n_unsure} "can\'t tell" as {UNSURES}{", ".join(kinds[:2])}')
+    counts = [write_triplets(workspace, folder / f"{TRIPLETS}{kind}") for kind in KINDS]
+    told = [f"{counts[0]} answers as {TRIPLETS}{', '.join(KINDS)}"]
+    if any(a.choice == "unsure" and a.undone is None for a in workspace.records.answers()):
+        counts = [write_unsure(workspace, folder / f"{UNSURES}{kind}") for kind in KINDS[:2]]
+        told.append(f'{counts[0]} "can\'t tell" as {UNSURES}{", ".join(KINDS[:2])}')
     return told
 
 
@@ -137,44 +120,18 @@ def _expanded(files: Sequence[str | os.PathLike[str]]) -> Iterator[Path]:
         yield from (file for file in known if file.is_file() and file.stat().st_size)
 
 
-def _import_answers(workspace: Workspace, path: Path, found: Imported) -> None:
-    prefix = f"import-{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}" if path.is_file() else ""
-    numbered = source_of(path).kind in ("npy", "npz")
-    table = None if numbered else unsure_table(path)
-    if table is not None:
-        answers = list(read_unsure(table, workspace.items.ids(), prefix))
-    else:
-        ids = None if numbered else np.array(workspace.items.ids(), dtype=object)
-        rows, weights = read_triplets(path, len(workspace.items), ids)
-        if weights is not None:
-            found.notes.append(f"{path.name}: weights are not kept, every answer counts once")
-        answers = list(_answers(path, rows, prefix))
-    added = workspace.records.database.change(lambda: _added(workspace.records, answers))
+def _import_answers(workspace: Workspace, path: Path, found: ImportResult) -> None:
+    records = workspace.records
+    answers, weighted = read_answers(workspace, path)
+    if weighted:
+        found.notes.append(f"{path.name}: weights are not kept, every answer counts once")
+
+    def add() -> int:
+        before, _ = records.count_answers()
+        for first in range(0, len(answers), _BATCH):
+            records.add_answers(answers[first : first + _BATCH])
+        return records.count_answers()[0] - before
+
+    added = records.database.change(add)
     found.answers += added
     found.known += len(answers) - added
-
-
-def _added(records: Records, answers: list[Answer]) -> int:
-    """How many answers were not there before; inside a change all are stored, or none."""
-    before, _ = records.count_answers()
-    for first in range(0, len(answers), _BATCH):
-        records.add_answers(answers[first : first + _BATCH])
-    return records.count_answers()[0] - before
-
-
-def _answers(path: Path, rows: Ints, prefix: str) -> Iterator[Answer]:
-    """Triplets as answers; those without a key have one of the file's content and the row."""
-    told = _told(path, len(rows))
-    for row, (anchor, near, far) in enumerate(rows.tolist()):
-        about = told_of(told[row] if told else {}, f"{prefix}-{row}")
-        yield Answer(anchor=anchor, left=near, right=far, choice="left", **about)
-
-
-def _told(path: Path, n: int) -> list[dict[str, Any]]:
-    """What the file tells beside the items, row by row; nothing where it has no such columns."""
-    try:
-        table = open_table(path, TRIPLET)
-        rows = [dict(zip(table.columns, cells, strict=True)) for _, cells in table.rows()]
-    except CGHashError:  # no header, or lists for objects: the triplets themselves were read
-        return []
-    return rows if len(rows) == n else []

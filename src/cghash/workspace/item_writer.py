@@ -14,8 +14,8 @@ from typing import Any
 
 from ..exceptions import InvalidInputError
 from ..reading.text import shortened
-from .filters import NUMBER, NumberColumn, TextColumn, Value
-from .items import VERSION
+from .item_filters import NUMBER, NumberColumn, TextColumn, Value
+from .item_table import VERSION
 
 __all__ = ["MOST_ATTRIBUTES", "ItemWriter", "NewItem", "disk_errors"]
 

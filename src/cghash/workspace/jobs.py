@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ..exceptions import FormatError, InUseError, InvalidInputError
-from .folder import DATABASE, Workspace
-from .learning import check_parameters
+from .fitting import check_parameters
 from .records import ACTIVE_STATES, Job
 from .worker import is_working, job_folder
+from .workspace import DATABASE, Workspace
 
 __all__ = ["Jobs"]
 

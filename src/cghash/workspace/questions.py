@@ -13,18 +13,19 @@ thousand drawn items whose ranks by Euclidean distance are log-uniform, since am
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from .._arrays import Floats, Ints, Singles
 from ..codes import unpack
-from .versions import CodeSearch, VectorSearch
+from .versions import Ranking, VectorSearch
 
-__all__ = ["Past", "Question", "Questioner"]
+__all__ = ["PastQuestions", "Question", "Questioner"]
 
-Asked = tuple[int, int, int]  # anchor and candidates, the smaller row first
+Rows = tuple[int, int, int]  # anchor and candidates
+Asked = Rows  # the smaller candidate first
 
 TEST_SHARE = 1 / 6
 _DRAWN_ANCHORS = 20
@@ -47,7 +48,7 @@ class Question:
     source: str  # "active" or "test"
 
 
-class Past:
+class PastQuestions:
     """Questions that were answered: whether one was, and what the last ones were about."""
 
     def __init__(self, asked: Iterable[Sequence[int]] = ()) -> None:
@@ -69,9 +70,7 @@ class Questioner:
         self.vectors = vectors
         self.rng = np.random.default_rng(seed)
 
-    def questions(
-        self, search: CodeSearch | VectorSearch, past: Past, count: int, skip: Collection[int] = ()
-    ) -> list[Question]:
+    def questions(self, search: Ranking, past: PastQuestions, count: int, skip: Collection[int] = ()) -> list[Question]:
         """Questions under the current model.
 
         Parameters
@@ -84,21 +83,23 @@ class Questioner:
         if len(self.vectors) < 3:
             return []
         before = [*past.anchors, *skip]
-        known = _Either(past.known, set())
-        chosen = []
+        chosen: list[Question] = []
+        new: set[Asked] = set()
+
+        def is_known(rows: Rows) -> bool:
+            return _unordered(rows) in past.known or _unordered(rows) in new
+
         for _ in range(count):
             active = self.rng.random() >= TEST_SHARE
-            draw = (lambda: self.active(search, before, known)) if active else self.test
-            rows = self._new(draw, known)
+            draw = (lambda: self.active(search, before, is_known)) if active else self.test
+            rows = self._new(draw, is_known)
             left, right = rows[1:] if self.rng.random() < 0.5 else rows[:0:-1]
             chosen.append(Question(uuid.uuid4().hex, rows[0], left, right, "active" if active else "test"))
             before.append(rows[0])
-            known.new.add(_unordered(rows))
+            new.add(_unordered(rows))
         return chosen
 
-    def active(
-        self, search: CodeSearch | VectorSearch, before: list[int], known: Container[Asked] = ()
-    ) -> tuple[int, int, int]:
+    def active(self, search: Ranking, before: list[int], is_known: Callable[[Rows], bool] = lambda rows: False) -> Rows:
         """An anchor and two candidates, where an answer teaches most and none is known."""
         anchor = self._anchor(before)
         distances, rows = search.nearest(anchor, _NEAREST + 1, None)
@@ -110,10 +111,10 @@ class Questioner:
         teaches = apart / (margin + _SOFTENING * distances.mean() + 1e-12)
         best_first = np.argsort(-teaches, kind="stable")
         pairs = zip(rows[left[best_first]].tolist(), rows[right[best_first]].tolist(), strict=True)
-        drawn = [(anchor, one, other) for one, other in pairs]
-        return next((question for question in drawn if _unordered(question) not in known), drawn[0])
+        drawn = [(anchor, left, right) for left, right in pairs]
+        return next((rows for rows in drawn if not is_known(rows)), drawn[0])
 
-    def test(self) -> tuple[int, int, int]:
+    def test(self) -> Rows:
         """An anchor and two candidates by a law that knows no model."""
         n = len(self.vectors)
         drawn = self.rng.choice(n, min(n, _DRAWN_RANKED + 1), replace=False)
@@ -125,11 +126,11 @@ class Questioner:
             first, second = (np.exp(self.rng.random(2) * np.log(len(ranked) + 1)) - 1).astype(int).tolist()
         return anchor, int(ranked[first]), int(ranked[second])
 
-    def _new(self, draw: Callable[[], tuple[int, int, int]], known: Container[Asked]) -> tuple[int, int, int]:
+    def _new(self, draw: Callable[[], Rows], is_known: Callable[[Rows], bool]) -> Rows:
         """A draw that was not asked before; in a small collection there may be none left."""
         for _ in range(_TRIES):
             rows = draw()
-            if _unordered(rows) not in known:
+            if not is_known(rows):
                 break
         return rows
 
@@ -142,23 +143,12 @@ class Questioner:
         return int(drawn[np.argmax(squared.min(axis=1))])
 
 
-@dataclass(frozen=True)
-class _Either:
-    """Questions that were answered, and those chosen since; neither is copied."""
-
-    old: set[Asked]
-    new: set[Asked]
-
-    def __contains__(self, question: object) -> bool:
-        return question in self.old or question in self.new
-
-
 def _unordered(rows: Sequence[int]) -> Asked:
     """A question, whichever candidate stands left."""
     return rows[0], min(rows[1:]), max(rows[1:])
 
 
-def _apart(search: CodeSearch | VectorSearch, rows: Ints, left: Ints, right: Ints) -> Floats:
+def _apart(search: Ranking, rows: Ints, left: Ints, right: Ints) -> Floats:
     """Distances between the two candidates of each pair."""
     if isinstance(search, VectorSearch):
         vectors = np.asarray(search.vectors[rows], dtype=np.float64)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from .._validation import check_choice
 from ..exceptions import FormatError, InvalidInputError
 from .database import Database, Row, open_database
-from .plain_json import read_json
+from .untrusted import read_json
 
 __all__ = ["ACTIVE_STATES", "Answer", "Job", "Records", "Version", "open_records"]
 
@@ -30,6 +30,9 @@ STATES = ("queued", "running", "cancelling", "done", "failed", "cancelled")
 ACTIVE_STATES = ("queued", "running", "cancelling")
 FORMAT = 1
 _MOST_VERSIONS = 10**9
+_ROWS_OF = {  # what is kept, in which table, and the column that numbers it
+    "answer": ("cghash_answers", "id"), "version": ("cghash_models", "version"), "job": ("cghash_jobs", "id"),
+}  # fmt: skip
 
 _log = logging.getLogger("cghash.workspace")
 
@@ -170,10 +173,12 @@ class Records:
         _ = self.current
         return sorted(f"{what} {number}: {reason}" for (what, number), reason in [*self._damaged.items()])
 
-    def _whole(self, what: str, number: str, rows: list[Row], read: Callable[[Row], Kept]) -> list[Kept]:
-        """What can be read of some rows; `number` is the column that names a row."""
+    def _select(self, what: str, read: Callable[[Row], Kept], which: str, values: list[Any]) -> list[Kept]:
+        """What can be read of some rows about answers, versions or jobs, as `which` says behind WHERE."""
+        table, number = _ROWS_OF[what]
+        statement = f"SELECT * FROM {table} WHERE workspace = ? {which}"
         found = []
-        for row in rows:
+        for row in self.database.run(statement, [self.workspace, *values]):
             try:
                 found.append(read(row))
                 self._damaged.pop((what, row[number]), None)
@@ -182,6 +187,11 @@ class Records:
             except KeyError as error:
                 self._note(what, row.get(number), f"it has no column {error}")
         return found
+
+    def _insert(self, what: str, values: dict[str, Any], otherwise: str = "") -> list[Row]:
+        names = ", ".join(("workspace", *values))
+        statement = f"INSERT INTO {_ROWS_OF[what][0]} ({names}) VALUES ({_marks(1 + len(values))}) {otherwise}"
+        return self.database.run(statement, [self.workspace, *values.values()])
 
     def _note(self, what: str, number: Any, reason: str) -> None:
         if (what, number) not in self._damaged:
@@ -197,14 +207,15 @@ class Records:
             check_choice(answer.source, SOURCES, "source")
             if len({answer.anchor, answer.left, answer.right}) < 3:
                 raise InvalidInputError("an answer must be about three different items")
-        names = "workspace, token, anchor, lefthand, righthand, choice, source, model, seconds, created"
-        statement = f"INSERT INTO cghash_answers ({names}) VALUES ({_marks(10)}) ON CONFLICT DO NOTHING"
         now = _now()
 
         def store() -> list[Answer]:
             for a in answers:
-                about = [a.anchor, a.left, a.right, a.choice, a.source, a.model, a.seconds, a.created or now]
-                self.database.run(statement, [self.workspace, a.key, *about])
+                values = {
+                    "token": a.key, "anchor": a.anchor, "lefthand": a.left, "righthand": a.right, "choice": a.choice,
+                    "source": a.source, "model": a.model, "seconds": a.seconds, "created": a.created or now,
+                }  # fmt: skip
+                self._insert("answer", values, "ON CONFLICT DO NOTHING")
             return [self._by_key(a.key) for a in answers]
 
         return self.database.change(store)
@@ -254,8 +265,7 @@ class Records:
         return found[0]
 
     def _answers(self, which: str, values: list[Any]) -> list[Answer]:
-        rows = self.database.run(f"SELECT * FROM cghash_answers WHERE workspace = ? {which}", [self.workspace, *values])
-        return self._whole("answer", "id", rows, lambda row: _answer(row, self.n_items))
+        return self._select("answer", lambda row: _answer(row, self.n_items), which, values)
 
     # Model versions
 
@@ -270,12 +280,7 @@ class Records:
                 [self.workspace, _MOST_VERSIONS - 1],
             )
             numbered = replace(version, version=int(found[0]["last"]) + 1, created=_now())
-            values = [*_plain(asdict(numbered)).items()]
-            names = ", ".join(name for name, _ in values)
-            self.database.run(
-                f"INSERT INTO cghash_models (workspace, ready, {names}) VALUES ({_marks(2 + len(values))})",
-                [self.workspace, 0, *(value for _, value in values)],
-            )
+            self._insert("version", {"ready": 0} | _plain(asdict(numbered)))
             return numbered
 
         return self.database.change(number)
@@ -324,8 +329,7 @@ class Records:
         )
 
     def _versions(self, which: str, values: list[Any]) -> list[Version]:
-        statement = f"SELECT * FROM cghash_models WHERE workspace = ? AND ready = 1 {which}"
-        return self._whole("version", "version", self.database.run(statement, [self.workspace, *values]), self._version)
+        return self._select("version", self._version, f"AND ready = 1 {which}", values)
 
     def _version(self, row: Row) -> Version:
         """A version; one whose report alone is damaged can still be used."""
@@ -349,10 +353,10 @@ class Records:
             self.database.alone()
             if self.active_job() is not None:
                 return None
-            values = [self.workspace, "queued", json.dumps(parameters), "{}", "", None, _now(), _now()]
-            names = "workspace, state, parameters, progress, message, version, created, changed"
-            found = self.database.run(f"INSERT INTO cghash_jobs ({names}) VALUES ({_marks(8)}) RETURNING *", values)
-            return _job(found[0])
+            now = _now()
+            values = {"state": "queued", "parameters": parameters, "progress": {}, "message": "", "created": now}
+            [row] = self._insert("job", _plain(values) | {"changed": now}, "RETURNING *")
+            return _job(row)
 
         return self.database.change(queue)
 
@@ -370,7 +374,7 @@ class Records:
         return self._jobs("ORDER BY id DESC LIMIT ?", [count])
 
     def active_job(self) -> Job | None:
-        found = self._jobs(f"AND state IN ({_marks(len(ACTIVE_STATES))}) ORDER BY id LIMIT 1", list(ACTIVE_STATES))
+        found = self._jobs(f"AND state IN ({_marks(len(ACTIVE_STATES))}) ORDER BY id LIMIT 1", [*ACTIVE_STATES])
         return found[0] if found else None
 
     def change_job(self, number: int, *, when: Sequence[str] = STATES, **values: Any) -> bool:
@@ -386,8 +390,7 @@ class Records:
         return bool(found)
 
     def _jobs(self, which: str, values: list[Any]) -> list[Job]:
-        rows = self.database.run(f"SELECT * FROM cghash_jobs WHERE workspace = ? {which}", [self.workspace, *values])
-        return self._whole("job", "id", rows, _job)
+        return self._select("job", _job, which, values)
 
 
 _NUMBER, _TEXT = (int,), (str,)
@@ -450,7 +453,7 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _marks(n: int) -> str:
-    return ", ".join(["?"] * n)
+    return ", ".join("?" * n)
 
 
 def _now() -> str:

@@ -29,9 +29,9 @@ from ..models import load
 from .records import Version
 
 if TYPE_CHECKING:
-    from .folder import Workspace
+    from .workspace import Workspace
 
-__all__ = ["VECTORS", "CodeSearch", "VectorSearch", "Versions", "add_model", "coded_by"]
+__all__ = ["VECTORS", "CodeSearch", "Ranking", "VectorSearch", "Versions", "add_model", "coded_by"]
 
 
 VECTORS = "vectors"  # the name of the method that has no codes
@@ -159,6 +159,9 @@ class VectorSearch:
         anchors, near, far = (np.asarray(self.vectors[column], dtype=np.float64) for column in triplets.T)
         margins: Floats = np.linalg.norm(anchors - far, axis=1) - np.linalg.norm(anchors - near, axis=1)
         return margins
+
+
+Ranking = CodeSearch | VectorSearch
 
 
 def _parts(n: int, dimension: int) -> Iterator[slice]:

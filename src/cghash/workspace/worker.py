@@ -25,9 +25,9 @@ from ..exceptions import CGHashError, FormatError
 from ..reading.arrays import read_array
 from ..reading.sources import source_of
 from ..storage import written_atomically
-from .folder import Workspace
-from .learning import learn
+from .fitting import learn
 from .records import ACTIVE_STATES, LEARNED_FROM, Job, Records
+from .workspace import Workspace
 
 __all__ = ["is_working", "job_folder", "main", "work"]
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import orjson
-from fastapi import Request, Response
+from fastapi import Path, Query, Request, Response
 from fastapi.routing import APIRoute
 
-from ..schemas import Failure
-from ..service import Service
+from ..schemas import MOST_NUMBER, WHOLE, Failure
+from ..served_workspace import ServedWorkspace
 
-__all__ = ["REFUSED", "OfRecords", "answered", "service_of"]
+__all__ = ["REFUSED", "Number", "OfRecords", "Start", "answered", "workspace_of"]
+
+Number = Annotated[int, Path(ge=1, le=MOST_NUMBER), WHOLE]  # of a version or a job
+Start = Annotated[int, Query(ge=0, le=MOST_NUMBER), WHOLE]  # of what is listed by pieces
 
 # what OpenAPI says of every address that can refuse
 REFUSED: dict[int | str, dict[str, Any]] = {
@@ -32,20 +35,20 @@ REFUSED: dict[int | str, dict[str, Any]] = {
 
 
 class OfRecords(APIRoute):
-    """Addresses that ask the database, which another program may hold for long: they never take all threads."""
+    """AllowedMethods that ask the database, which another program may hold for long: they never take all threads."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
         async def handled(request: Request) -> Response:
-            async with service_of(request).room_for_records:
+            async with workspace_of(request).room_for_records:
                 return await handle(request)
 
         return handled
 
 
-def service_of(request: Request) -> Service:
-    return cast(Service, request.app.state.service)
+def workspace_of(request: Request) -> ServedWorkspace:
+    return cast(ServedWorkspace, request.app.state.served)
 
 
 def answered(content: Any, status: int = 200) -> Response:

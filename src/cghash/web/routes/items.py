@@ -11,9 +11,9 @@ from starlette.concurrency import run_in_threadpool
 
 from ...exceptions import CGHashError
 from ..schemas import MOST_FILTERS, MOST_ITEMS, MOST_NUMBER, WHOLE, Filter, ItemOut, ItemsOut, WorkspaceOut
-from ..service import NotThereError, Service
+from ..served_workspace import NotThereError, ServedWorkspace
 from ..thumbnails import SIZES, kept_thumbnail, picture_type, thumbnail
-from . import REFUSED, answered, service_of
+from . import REFUSED, Start, answered, workspace_of
 
 router = APIRouter(prefix="/api", tags=["items"], responses=REFUSED)
 
@@ -24,23 +24,23 @@ Filters = Annotated[list[Filter], Query(max_length=MOST_FILTERS, description="co
 @router.get("/workspace", response_model=WorkspaceOut)
 async def workspace(request: Request) -> Response:
     """What this workspace holds."""
-    service = service_of(request)
-    about, embedder = service.workspace.about, await run_in_threadpool(lambda: service.workspace.embedder)
+    served = workspace_of(request)
+    about, embedder = served.workspace.about, await run_in_threadpool(lambda: served.workspace.embedder)
     attributes = [
         {"name": a.name, "kind": a.kind, "values": a.values, "least": a.least, "most": a.most}
-        for a in service.items.attributes
+        for a in served.items.attributes
     ]
     return answered(
         {
             "key": about["key"],
             "title": about["title"],
             "kind": about["kind"],
-            "items": len(service.items),
+            "items": len(served.items),
             "dimension": about["dimension"],
             "vectors": about["vectors"]["source"],
             "labels": about["labels"],
             "attributes": attributes,
-            "current": await service.current_soon(),
+            "current": await served.current_soon(),
             "queries": {"image": embedder.takes_image, "text": embedder.takes_text},
         }
     )
@@ -49,22 +49,22 @@ async def workspace(request: Request) -> Response:
 @router.get("/items", response_model=ItemsOut)
 def items(
     request: Request,
-    start: Annotated[int, Query(ge=0, le=MOST_NUMBER), WHOLE] = 0,
+    start: Start = 0,
     count: Annotated[int, Query(ge=0, le=MOST_ITEMS), WHOLE] = 60,
     filter: Filters = [],  # noqa: A002, B006  FastAPI copies it
 ) -> Response:
     """Some of the items that pass all filters, in the order of their rows."""
-    service = service_of(request)
-    rows = service.items.rows(filter)
-    shown = service.describe(rows[start : start + count].tolist())
+    served = workspace_of(request)
+    rows = served.items.rows(filter)
+    shown = served.describe(rows[start : start + count].tolist())
     return answered({"total": len(rows), "start": start, "items": shown})
 
 
 @router.get("/items/{row}", response_model=ItemOut)
 def item(request: Request, row: RowPath) -> Response:
     """One item, with the whole of its text."""
-    service = service_of(request)
-    return answered(service.describe([service.check_row(row)], cut=None)[0])
+    served = workspace_of(request)
+    return answered(served.describe([served.check_row(row)], cut=None)[0])
 
 
 @router.get(
@@ -77,19 +77,19 @@ async def image(request: Request, row: RowPath, size: Annotated[int, Query(), WH
 
     0 is the original where browsers can show it, the largest copy where not.
     """
-    service = service_of(request)
-    service.check_row(row)
+    served = workspace_of(request)
+    served.check_row(row)
     if size not in (0, *SIZES):
         raise NotThereError(f"size must be one of 0, {', '.join(map(str, SIZES))}, got {size}")
     # another workspace may be served here tomorrow: browsers ask whether what they kept is still this one's
-    tag = f'"{service.workspace.about["key"]}-{row}-{size}"'
+    tag = f'"{served.workspace.about["key"]}-{row}-{size}"'
     headers = {"cache-control": "private, no-cache", "etag": tag}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     try:
-        found = await run_in_threadpool(_made, service, row, size)
+        found = await run_in_threadpool(_made, served, row, size)
         if found is None:
-            found = await service.thumbnails.result(thumbnail, service.workspace, row, size or SIZES[-1])
+            found = await served.thumbnails.result(thumbnail, served.workspace, row, size or SIZES[-1])
     except (CGHashError, OSError) as error:
         raise NotThereError(f"the picture of item {row} cannot be shown") from error
     shown, media = found
@@ -98,12 +98,12 @@ async def image(request: Request, row: RowPath, size: Annotated[int, Query(), WH
     return FileResponse(shown, media_type=media, headers=headers)  # in pieces: it may be of any size
 
 
-def _made(service: Service, row: int, size: int) -> tuple[bytes | FilePath, str] | None:
+def _made(served: ServedWorkspace, row: int, size: int) -> tuple[bytes | FilePath, str] | None:
     """The original or a thumbnail that was made before, where there is one to show."""
-    path = service.workspace.picture(row)
+    path = served.workspace.picture(row)
     if path is None:
         raise NotThereError(f"item {row} has no picture")
     media = picture_type(path)
     if size == 0 and media is not None:
         return path, media
-    return kept_thumbnail(service.workspace, row, size or SIZES[-1])
+    return kept_thumbnail(served.workspace, row, size or SIZES[-1])

@@ -5,22 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Any
 
 import orjson
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from ...workspace.records import ACTIVE_STATES, Job
-from ..batching import TooManyError
-from ..schemas import MOST_NUMBER, WHOLE, Failure, JobRequest, JobsOut, Nothing, OneJobOut
-from ..service import NotThereError, Service
-from . import REFUSED, OfRecords, answered, service_of
+from ..queues import TooManyError
+from ..schemas import Failure, JobRequest, JobsOut, Nothing, OneJobOut
+from ..served_workspace import NotThereError, ServedWorkspace
+from . import REFUSED, Number, OfRecords, answered, workspace_of
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=REFUSED, route_class=OfRecords)
 
-Number = Annotated[int, Path(ge=1, le=MOST_NUMBER), WHOLE]
 _LOOK = 0.25  # seconds between two looks at a job
 _STILL_HERE = 15.0  # seconds after which a silent stream says that it is still there
 _MOST_STREAMS = 64
@@ -32,31 +31,31 @@ _BUSY: dict[int | str, dict[str, Any]] = {409: {"model": Failure, "description":
 @router.post("", response_model=OneJobOut, status_code=202, responses=_BUSY)
 def start(request: Request, wanted: JobRequest) -> Response:
     """Learn a new version from the answers, in a process of its own."""
-    return answered({"job": _shown(service_of(request).jobs.start(wanted.model_dump()))}, 202)
+    return answered({"job": _shown(workspace_of(request).jobs.start(wanted.model_dump()))}, 202)
 
 
 @router.get("", response_model=JobsOut)
 def jobs(request: Request) -> Response:
     """The last jobs, newest first."""
-    service = service_of(request)
-    found = service.records.jobs()
-    return answered({"jobs": [_shown(service.jobs.look_after(j.id) if _runs(j) else j) for j in found]})
+    served = workspace_of(request)
+    found = served.records.jobs()
+    return answered({"jobs": [_shown(served.jobs.look_after(j.id) if _runs(j) else j) for j in found]})
 
 
 @router.get("/{number}", response_model=OneJobOut)
 def job(request: Request, number: Number) -> Response:
     """A job as it is now."""
-    service = service_of(request)
-    _check(service, number)
-    return answered({"job": _shown(service.jobs.look_after(number))})
+    served = workspace_of(request)
+    _check(served, number)
+    return answered({"job": _shown(served.jobs.look_after(number))})
 
 
 @router.post("/{number}/cancel", response_model=OneJobOut)
 def cancel(request: Request, number: Number, nothing: Nothing) -> Response:
     """Ask a job to end; one that has ended stays as it is."""
-    service = service_of(request)
-    _check(service, number)
-    return answered({"job": _shown(service.jobs.cancel(number))})
+    served = workspace_of(request)
+    _check(served, number)
+    return answered({"job": _shown(served.jobs.cancel(number))})
 
 
 @router.get(
@@ -66,24 +65,24 @@ def cancel(request: Request, number: Number, nothing: Nothing) -> Response:
 )
 async def events(request: Request, number: Number) -> StreamingResponse:
     """The job each time that it changes, as server-sent events, until it has ended."""
-    service = service_of(request)
-    await run_in_threadpool(_check, service, number)
+    served = workspace_of(request)
+    await run_in_threadpool(_check, served, number)
     state = request.app.state
     if state.streams >= _MOST_STREAMS:
         raise TooManyError("too many pages watch jobs at once: try again in a moment")
     return StreamingResponse(
-        _stream(request, service, number), media_type="text/event-stream", headers={"cache-control": "no-store"}
+        _stream(request, served, number), media_type="text/event-stream", headers={"cache-control": "no-store"}
     )
 
 
-async def _stream(request: Request, service: Service, number: int) -> AsyncIterator[bytes]:
+async def _stream(request: Request, served: ServedWorkspace, number: int) -> AsyncIterator[bytes]:
     state = request.app.state
     state.streams += 1
     try:
         last, silent = None, 0.0
         while not state.stopping and not await request.is_disconnected():
-            async with service.room_for_records:
-                found = await run_in_threadpool(service.jobs.look_after, number)
+            async with served.room_for_records:
+                found = await run_in_threadpool(served.jobs.look_after, number)
             if found != last:
                 last, silent = found, 0.0
                 yield b"data: " + orjson.dumps(_shown(found)) + b"\n\n"
@@ -98,8 +97,8 @@ async def _stream(request: Request, service: Service, number: int) -> AsyncItera
         state.streams -= 1
 
 
-def _check(service: Service, number: int) -> None:
-    if not service.records.has_job(number):
+def _check(served: ServedWorkspace, number: int) -> None:
+    if not served.records.has_job(number):
         raise NotThereError(f"there is no job {number}")
 
 

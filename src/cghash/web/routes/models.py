@@ -6,19 +6,18 @@ import math
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from ...codes import unpack
-from ...workspace.quality import compared_rows, overlaps, sampled_rows, split_of
+from ...workspace.quality import most_changed, sampled_rows, split_of
 from ...workspace.records import Version
-from ...workspace.versions import CodeSearch, VectorSearch
+from ...workspace.versions import CodeSearch, Ranking
 from ..schemas import MOST_NUMBER, WHOLE, BitsOut, ChangesOut, CurrentRequest, CurveOut, ModelDetailOut, ModelsOut
-from ..service import NotThereError, Service
-from . import REFUSED, OfRecords, answered, service_of
+from ..served_workspace import NotThereError, ServedWorkspace
+from . import REFUSED, Number, OfRecords, answered, workspace_of
 
 router = APIRouter(prefix="/api/models", tags=["models"], responses=REFUSED, route_class=OfRecords)
 
-Number = Annotated[int, Path(ge=1, le=MOST_NUMBER), WHOLE]
 _ON_A_SIDE = 8  # items shown of each side of a bit
 _LOOKED_AT = 20000  # items among which the sides of a bit are looked for
 
@@ -26,23 +25,23 @@ _LOOKED_AT = 20000  # items among which the sides of a bit are looked for
 @router.get("", response_model=ModelsOut)
 def models(request: Request) -> Response:
     """All versions, oldest first."""
-    service = service_of(request)
-    return answered({"current": service.current, "models": [_shown(v) for v in service.records.versions()]})
+    served = workspace_of(request)
+    return answered({"current": served.current, "models": [_shown(v) for v in served.records.versions()]})
 
 
 @router.post("/current", response_model=ModelsOut)
 def use(request: Request, wanted: CurrentRequest) -> Response:
     """Use a version from now on: a new one, or go back to an old one."""
-    service_of(request).use(wanted.version)
+    workspace_of(request).use(wanted.version)
     return models(request)
 
 
 @router.get("/{number}", response_model=ModelDetailOut)
 def model(request: Request, number: Number) -> Response:
     """A version, its certificate, and how its fit went."""
-    service = service_of(request)
-    shown = _shown(service.records.version(service.check_version(number)))
-    result = getattr(service.versions.at(number).model, "result_", None)
+    served = workspace_of(request)
+    shown = _shown(served.records.version(served.check_version(number)))
+    result = getattr(served.versions.at(number).model, "result_", None)
     if result is None:  # a peer's model
         return answered(shown | {"certificate": None, "history": None})
     certificate = {
@@ -63,33 +62,33 @@ def model(request: Request, number: Number) -> Response:
 @router.get("/{number}/bits", response_model=BitsOut)
 def bits(request: Request, number: Number, count: Annotated[int, Query(ge=1, le=1024), WHOLE] = 12) -> Response:
     """The heaviest bits, and items on either side of each."""
-    service = service_of(request)
-    search = service.versions.at(service.check_version(number))
+    served = workspace_of(request)
+    search = served.versions.at(served.check_version(number))
     rows = sampled_rows(len(search.codes), _LOOKED_AT)
     values = unpack(search.codes[rows], search.bits)
     heaviest = np.argsort(-search.weights, kind="stable")[:count].tolist()
-    return answered({"version": number, "bits": [_bit(service, search, rows, values, bit) for bit in heaviest]})
+    return answered({"version": number, "bits": [_bit(served, search, rows, values, bit) for bit in heaviest]})
 
 
-def _bit(service: Service, search: CodeSearch, rows: Any, values: Any, bit: int) -> dict[str, Any]:
+def _bit(served: ServedWorkspace, search: CodeSearch, rows: Any, values: Any, bit: int) -> dict[str, Any]:
     total = float(search.weights.sum())
     ones = values[:, bit] == 1
-    labels = service.workspace.labels
+    labels = served.workspace.labels
     return {
         "bit": bit,
         "weight": float(search.weights[bit]),
         "share_of_weight": float(search.weights[bit]) / total if total else 0.0,
         "ones": float(ones.mean()),
-        "zero": _side(service, rows[~ones]),
-        "one": _side(service, rows[ones]),
+        "zero": _side(served, rows[~ones]),
+        "one": _side(served, rows[ones]),
         "zero_labels": None if labels is None else _common(labels[rows[~ones]], labels[rows]),
         "one_labels": None if labels is None else _common(labels[rows[ones]], labels[rows]),
     }
 
 
-def _side(service: Service, rows: Any) -> list[dict[str, Any]]:
+def _side(served: ServedWorkspace, rows: Any) -> list[dict[str, Any]]:
     """A few items of one side of a bit, spread over all of them."""
-    return service.describe(rows[:: max(1, len(rows) // _ON_A_SIDE)][:_ON_A_SIDE].tolist())
+    return served.describe(rows[:: max(1, len(rows) // _ON_A_SIDE)][:_ON_A_SIDE].tolist())
 
 
 def _common(some: Any, among: Any) -> list[str]:
@@ -103,8 +102,8 @@ def _common(some: Any, among: Any) -> list[str]:
 @router.get("/{number}/curve", response_model=CurveOut)
 def curve(request: Request, number: Number) -> Response:
     """Precision and recall by the labels of the workspace, where it has any."""
-    service = service_of(request)
-    labels, found = service.workspace.labels, service.retrieval(number)
+    served = workspace_of(request)
+    labels, found = served.workspace.labels, served.retrieval(number)
     if labels is None or found is None:
         raise NotThereError("this workspace has no labels that precision could be measured by")
     return answered(
@@ -127,23 +126,21 @@ def changes(
     count: Annotated[int, Query(ge=1, le=50), WHOLE] = 8,
 ) -> Response:
     """Queries whose nearest items differ most between two versions."""
-    service = service_of(request)
-    after = service.versions.at(service.check_version(number))
-    before: CodeSearch | VectorSearch = service.versions.vectors
+    served = workspace_of(request)
+    after = served.versions.at(served.check_version(number))
+    before: Ranking = served.versions.vectors
     if against is not None:
-        before = service.versions.at(service.check_version(against))
-    rows = compared_rows(service.workspace.vectors, before)
-    shares = overlaps(before, after, rows)
-    most = np.argsort(shares, kind="stable")[:count]
-    return answered({"changes": [_change(service, before, after, int(rows[i]), float(shares[i])) for i in most]})
+        before = served.versions.at(served.check_version(against))
+    changed, _ = most_changed(before, after, served.workspace.vectors, count)
+    return answered({"changes": [_change(served, before, after, *found) for found in changed]})
 
 
-def _change(service: Service, before: Any, after: Any, row: int, overlap: float) -> dict[str, Any]:
+def _change(served: ServedWorkspace, before: Any, after: Any, row: int, overlap: float) -> dict[str, Any]:
     def nearest(search: Any) -> list[dict[str, Any]]:
         found = search.nearest(row, _ON_A_SIDE + 1, None)[1]
-        return service.describe(found[found != row][:_ON_A_SIDE].tolist())
+        return served.describe(found[found != row][:_ON_A_SIDE].tolist())
 
-    described = service.describe([row])[0]
+    described = served.describe([row])[0]
     return {"item": described, "overlap": overlap, "before": nearest(before), "after": nearest(after)}
 
 

@@ -14,8 +14,8 @@ from starlette.concurrency import run_in_threadpool
 from ..guard import COOKIE, Token, wait_after_wrong
 from ..metrics import Metrics
 from ..schemas import HealthOut
-from ..service import Service
-from . import answered, service_of
+from ..served_workspace import ServedWorkspace
+from . import answered, workspace_of
 
 router = APIRouter()
 
@@ -28,7 +28,7 @@ _templates = Environment(loader=FileSystemLoader(HOME / "templates"), autoescape
 
 def page(request: Request, name: str, status: int = 200, message: str | None = None) -> HTMLResponse:
     """A template with what every page knows."""
-    about = service_of(request).workspace.about
+    about = workspace_of(request).workspace.about
     known = {"title": about["title"], "kind": about["kind"], "page": name, "message": message}
     return HTMLResponse(_templates.get_template(f"{name}.html").render(known), status)
 
@@ -69,25 +69,25 @@ async def enter(request: Request) -> Response:
 @router.get("/healthz", response_model=HealthOut, tags=["state"])
 async def health(request: Request) -> Response:
     """Whether the server answers, and with which model."""
-    service = service_of(request)
-    return answered({"status": "ok", "items": len(service.items), "model": await service.current_soon()})
+    served = workspace_of(request)
+    return answered({"status": "ok", "items": len(served.items), "model": await served.current_soon()})
 
 
 @router.get("/metrics", response_class=PlainTextResponse, tags=["state"])
 async def metrics(request: Request) -> PlainTextResponse:
     """Counts and times of requests, for Prometheus."""
-    service = service_of(request)
-    async with service.room_for_records:
-        gauges = await run_in_threadpool(_gauges, service)
+    served = workspace_of(request)
+    async with served.room_for_records:
+        gauges = await run_in_threadpool(_gauges, served)
     text = cast(Metrics, request.app.state.metrics).text(gauges)
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
-def _gauges(service: Service) -> dict[str, float]:
-    told, undone = service.records.count_answers()
+def _gauges(served: ServedWorkspace) -> dict[str, float]:
+    told, undone = served.records.count_answers()
     return {
-        "items": float(len(service.items)),
+        "items": float(len(served.items)),
         "answers": float(told - undone),
-        "model_version": float(service.current or 0),
-        "jobs_running": float(service.records.active_job() is not None),
+        "model_version": float(served.current or 0),
+        "jobs_running": float(served.records.active_job() is not None),
     }

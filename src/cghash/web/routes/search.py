@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import time
-from typing import Any, cast
+from typing import Any, TypeVar, cast
+from urllib.parse import parse_qsl
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from ...exceptions import FormatError, InvalidInputError
-from ...workspace.versions import VECTORS, CodeSearch, VectorSearch
+from ...workspace.versions import VECTORS, CodeSearch, Ranking, VectorSearch
 from ..schemas import Failure, SearchByRow, SearchOptions, SearchOut, SearchRequest
-from ..service import NoPictureError, Service
-from . import REFUSED, answered, service_of
-from .parameters import described, parameters_of
+from ..served_workspace import NoPictureError, ServedWorkspace
+from . import REFUSED, answered, workspace_of
 
 router = APIRouter(prefix="/api", tags=["search"], responses=REFUSED)
+
+Schema = TypeVar("Schema", bound=BaseModel)
+
+_MANY = {"filter": "filters"}  # parameters that may be given several times, and the field that holds them
 
 _PICTURE = {
     "required": True,
@@ -26,18 +32,53 @@ _PICTURE = {
 _NO_PICTURE: dict[int | str, dict[str, Any]] = {400: {"model": Failure, "description": "The picture cannot be read"}}
 
 
+def parameters_of(request: Request, schema: type[Schema]) -> Schema:
+    """What stands behind the `?`, read in one step; an empty value is as none.
+
+    FastAPI would read each parameter by itself, which takes longer than the search that it asks for.
+    """
+    given: dict[str, Any] = {}
+    for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
+        if name in _MANY:
+            given.setdefault(_MANY[name], []).append(value)
+        elif value:  # the field's own name is no parameter's: it must not take the place of the list
+            given[f"?{name}" if name in _MANY.values() else name] = value
+    try:
+        return schema.model_validate(given, strict=False)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_url=False, include_context=False)) from error
+
+
+def described(schema: type[BaseModel]) -> dict[str, Any]:
+    """The same parameters for OpenAPI."""
+    names = {field: name for name, field in _MANY.items()}
+    whole = schema.model_json_schema()
+    required = whole.get("required", ())
+    return {
+        "parameters": [
+            {
+                "name": names.get(field, field),
+                "in": "query",
+                "required": field in required,
+                "schema": about if field in required or field in names else {"anyOf": [about, {"const": ""}]},
+            }
+            for field, about in whole["properties"].items()
+        ]
+    }
+
+
 @router.get("/search", response_model=SearchOut, openapi_extra=described(SearchByRow))
 async def search_by_row(request: Request) -> Response:
     """The nearest items of an item; the same as POST, for the address line."""
-    service, asked = service_of(request), parameters_of(request, SearchByRow)
-    return answered(await _searched(service, service.check_row(asked.item), asked))
+    served, asked = workspace_of(request), parameters_of(request, SearchByRow)
+    return answered(await _searched(served, served.check_row(asked.item), asked))
 
 
 @router.post("/search", response_model=SearchOut)
 async def search(request: Request, asked: SearchRequest) -> Response:
     """The nearest items of one of `item`, `text` and `vector`."""
-    service = service_of(request)
-    return answered(await _searched(service, await _query(service, asked), asked))
+    served = workspace_of(request)
+    return answered(await _searched(served, await _query(served, asked), asked))
 
 
 @router.post(
@@ -48,40 +89,40 @@ async def search(request: Request, asked: SearchRequest) -> Response:
 )
 async def search_by_image(request: Request) -> Response:
     """The nearest items of a picture: JPEG, PNG, BMP, GIF, TIFF, PPM or WEBP."""
-    service, asked = service_of(request), parameters_of(request, SearchOptions)
+    served, asked = workspace_of(request), parameters_of(request, SearchOptions)
     try:
-        vector = await service.pictures.result(service.workspace.embedder.image, await request.body())
+        vector = await served.pictures.result(served.workspace.embedder.image, await request.body())
     except FormatError as error:
         raise NoPictureError(str(error)) from error
-    return answered(await _searched(service, vector, asked))
+    return answered(await _searched(served, vector, asked))
 
 
-async def _query(service: Service, asked: SearchRequest) -> Any:
+async def _query(served: ServedWorkspace, asked: SearchRequest) -> Any:
     """A row, or a vector (d,)."""
     if asked.item is not None:
-        return service.check_row(asked.item)
+        return served.check_row(asked.item)
     if asked.text is not None:
-        return await run_in_threadpool(service.workspace.embedder.text, asked.text)
+        return await run_in_threadpool(served.workspace.embedder.text, asked.text)
     vector = np.array(asked.vector, dtype=np.float32)
-    if vector.shape != (service.workspace.vectors.shape[1],):
-        expected = service.workspace.vectors.shape[1]
+    if vector.shape != (served.workspace.vectors.shape[1],):
+        expected = served.workspace.vectors.shape[1]
         raise InvalidInputError(f"vector must have {expected} numbers, got {len(vector)}")
     return vector
 
 
-async def _searched(service: Service, query: Any, asked: SearchOptions) -> dict[str, Any]:
+async def _searched(served: ServedWorkspace, query: Any, asked: SearchOptions) -> dict[str, Any]:
     began = time.perf_counter()
-    name, ranking = await _opened(service, asked)
+    name, ranking = await _opened(served, asked)
     own = query if isinstance(query, int) else -1
-    distances, rows = await _nearest(service, ranking, query, asked, asked.k + (own >= 0))
+    distances, rows = await _nearest(served, ranking, query, asked, asked.k + (own >= 0))
     kept = rows != own
     distances, rows = distances[kept][: asked.k], rows[kept][: asked.k]
-    results = _results(service, ranking, query, distances, rows)
+    results = _results(served, ranking, query, distances, rows)
     described: Any = None
     if asked.details:
-        for result, item in zip(results, service.describe(rows.tolist()), strict=True):
+        for result, item in zip(results, served.describe(rows.tolist()), strict=True):
             result["item"] = item
-        described = service.describe([own])[0] if own >= 0 else None
+        described = served.describe([own])[0] if own >= 0 else None
     return {
         "model": name,
         "bits": ranking.bits,
@@ -92,37 +133,35 @@ async def _searched(service: Service, query: Any, asked: SearchOptions) -> dict[
     }
 
 
-async def _opened(service: Service, asked: SearchOptions) -> tuple[int | str, CodeSearch | VectorSearch]:
+async def _opened(served: ServedWorkspace, asked: SearchOptions) -> tuple[int | str, Ranking]:
     """The ranking; where a file or the database must be asked for it, in a thread."""
-    model: int | str | None = await service.current_soon() if asked.model is None else asked.model
+    model: int | str | None = await served.current_soon() if asked.model is None else asked.model
     model = VECTORS if model is None else model
-    is_open = model == VECTORS or service.versions.is_open(model)
+    is_open = model == VECTORS or served.versions.is_open(model)
     if is_open and asked.bits is None:
-        return service.search_by(model)
+        return served.search_by(model)
     if is_open:
-        return await run_in_threadpool(service.search_by, model, asked.bits)
-    async with service.room_for_records:
-        return await run_in_threadpool(service.search_by, model, asked.bits)
+        return await run_in_threadpool(served.search_by, model, asked.bits)
+    async with served.room_for_records:
+        return await run_in_threadpool(served.search_by, model, asked.bits)
 
 
 async def _nearest(
-    service: Service, ranking: CodeSearch | VectorSearch, query: Any, asked: SearchOptions, k: int
+    served: ServedWorkspace, ranking: Ranking, query: Any, asked: SearchOptions, k: int
 ) -> tuple[Any, Any]:
     if asked.filters:
-        rows = await run_in_threadpool(service.items.rows, asked.filters)
+        rows = await run_in_threadpool(served.items.rows, asked.filters)
         return await run_in_threadpool(ranking.nearest, query, k, rows)
     if isinstance(ranking, VectorSearch):
         return await run_in_threadpool(ranking.nearest, query, k, None)
     k = min(k, len(ranking.codes))
-    return await service.batcher.nearest(ranking, ranking.code_of(query), k)
+    return await served.batcher.nearest(ranking, ranking.code_of(query), k)
 
 
-def _results(
-    service: Service, ranking: CodeSearch | VectorSearch, query: Any, distances: Any, rows: Any
-) -> list[dict[str, Any]]:
+def _results(served: ServedWorkspace, ranking: Ranking, query: Any, distances: Any, rows: Any) -> list[dict[str, Any]]:
     shown = rows.tolist()
     bits = ranking.differing(query, rows) if isinstance(ranking, CodeSearch) else [None] * len(shown)
-    found = zip(shown, service.items.ids_of(shown), distances.tolist(), cast(list[Any], bits), strict=True)
+    found = zip(shown, served.items.ids_of(shown), distances.tolist(), cast(list[Any], bits), strict=True)
     return [
         {
             "row": row,

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,13 +19,13 @@ from ..reading import read_items
 from ..reading.arrays import read_arrays
 from ..reading.sources import source_of
 from ..reading.text import read_rows, shortened
-from .embedding import Embedder, Gist, Given, Sentences
-from .folder import EMBEDDER, PICTURES, VECTORS
-from .importing import IDS, Plan, key_of, listed
-from .items import ItemTable
-from .tables import open_table
+from .embedders import Embedder, Gist, Given, Sentences, Tfidf
+from .import_plan import IDS, ImportPlan, key_of, listed
+from .item_sources import open_table
+from .item_table import ItemTable
+from .workspace import EMBEDDER, PICTURES, VECTORS
 
-__all__ = ["Progress", "Ways", "write_vectors"]
+__all__ = ["Progress", "VectorSource"]
 
 Progress = Callable[[str, int, int], None]  # what is done, how many are, of how many
 
@@ -36,7 +35,7 @@ _TEXTS = 100_000  # whose words are counted, spread over the collection
 
 
 @dataclass
-class Ways:
+class VectorSource:
     """Where vectors come from: `vectors` of the user, or `embed`; `embedder` is what embeds queries of given ones."""
 
     vectors: str | os.PathLike[str] | Array | None = None
@@ -47,7 +46,7 @@ class Ways:
     X: Array | None = None  # of a file or an array, once it is read
     ids: Array | None = None  # that lie beside it
 
-    def check(self, plan: Plan) -> None:
+    def check(self, plan: ImportPlan) -> None:
         """Refuse before the work what would fail after it."""
         if self.vectors is not None and self.embed is not None:
             raise InvalidInputError("vectors and embed must not both be given")
@@ -58,7 +57,7 @@ class Ways:
         elif self.vectors is not None and self.column(plan) is None:
             self._read(plan)
 
-    def _check_embed(self, plan: Plan) -> None:
+    def _check_embed(self, plan: ImportPlan) -> None:
         if self.embed not in EMBEDS:
             raise InvalidInputError(f"embed must be one of {list(EMBEDS)}, got {self.embed!r}")
         if not (plan.image if EMBEDS[self.embed] == "images" else plan.text):
@@ -70,7 +69,7 @@ class Ways:
     def sentences(self) -> Sentences:
         return Sentences() if self.sentence_model is None else Sentences(self.sentence_model)
 
-    def _read(self, plan: Plan) -> None:
+    def _read(self, plan: ImportPlan) -> None:
         """Read an array or a file, with a vector for each row of the items' table or with ids."""
         assert self.vectors is not None
         if isinstance(self.vectors, np.ndarray):
@@ -88,7 +87,7 @@ class Ways:
             wanted = f"a vector for each of the {plan.n} rows of {plan.table.name}, in their order"
             raise InvalidInputError(f"{name} must hold {wanted}, got {len(self.X)}")
 
-    def column(self, plan: Plan) -> str | None:
+    def column(self, plan: ImportPlan) -> str | None:
         """The column of the items' table that holds the vectors."""
         known = plan.table.vector_columns
         if isinstance(self.vectors, str) and self.vectors in known:
@@ -99,41 +98,42 @@ class Ways:
             return known[0]
         return None
 
+    def write(
+        self, folder: Path, items: ItemTable, plan: ImportPlan, kept: array[int], tell: Progress
+    ) -> tuple[Embedder, int]:
+        """Write DIR/vectors.npy, and what embeds queries; the embedder and d.
 
-def write_vectors(
-    folder: Path, items: ItemTable, plan: Plan, ways: Ways, kept: array[int], tell: Progress
-) -> tuple[Embedder, int]:
-    """Write DIR/vectors.npy, and what embeds queries; the embedder and d.
+        Parameters
+        ----------
+        folder : of the new workspace
+        items : its items
+        plan : where they came from
+        kept : the row in the source of each item
+        tell : is told how far it is
+        """
+        embedder, blocks = self._blocks(folder, items, plan, np.frombuffer(kept, dtype=np.int64))
+        if isinstance(embedder, Tfidf):
+            embedder.save(folder / EMBEDDER)
+        return embedder, _write(folder, blocks, len(items), tell)
 
-    Parameters
-    ----------
-    folder : of the new workspace
-    items : its items
-    plan : where they came from
-    ways : where the vectors come from
-    kept : the row in the source of each item
-    tell : is told how far it is
-    """
-    column = ways.column(plan)
-    if column is not None:
-        return ways.embedder, _write(folder, _selected(plan.table.vectors(column), kept), len(items), tell)
-    if ways.X is not None:
-        return ways.embedder, _write(folder, _given(ways, items, kept), len(items), tell)
-    way = ways.embed or {"images": "gist", "texts": "tfidf", "vectors": "numbers"}[plan.kind]
-    if way == "numbers":
-        return ways.embedder, _write(folder, _numbers(plan, ways.notes), len(items), tell)
-    embedder = ways.sentences if way == "sentences" else _embedder(way, items)
-    batches = _pictures(folder, items, embedder) if isinstance(embedder, Gist) else map(embedder.texts, items.texts())
-    if hasattr(embedder, "save"):
-        embedder.save(folder / EMBEDDER)
-    return embedder, _write(folder, batches, len(items), tell)
+    def _blocks(self, folder: Path, items: ItemTable, plan: ImportPlan, kept: Ints) -> tuple[Embedder, Iterable[Array]]:
+        """What embeds queries, and the vectors of the items, some rows at a time."""
+        column = self.column(plan)
+        if column is not None:
+            return self.embedder, _selected(plan.table.vectors(column), kept)
+        if self.X is not None:
+            order = kept if self.ids is None else _by_id(self.ids, items)
+            return self.embedder, (self.X[order[first : first + _ROWS]] for first in range(0, len(order), _ROWS))
+        way = self.embed or {"images": "gist", "texts": "tfidf", "vectors": "numbers"}[plan.kind]
+        if way == "numbers":
+            return self.embedder, _numbers(plan, self.notes)
+        if way == "gist":
+            return (gist := Gist()), _pictures(folder, items, gist)
+        by_words = self.sentences if way == "sentences" else _counted(items)
+        return by_words, map(by_words.texts, items.texts())
 
 
-def _embedder(way: str, items: ItemTable) -> Any:
-    if way == "gist":
-        return Gist()
-    from .tfidf import Tfidf
-
+def _counted(items: ItemTable) -> Tfidf:
     step = -(-len(items) // _TEXTS)
     return Tfidf.fit(list(islice(chain.from_iterable(items.texts()), 0, None, step)))
 
@@ -143,14 +143,6 @@ def _pictures(folder: Path, items: ItemTable, embedder: Gist) -> Iterator[Array]
     for first in range(0, len(names), _PICTURES):
         paths = [folder / PICTURES / name for name in names[first : first + _PICTURES] if name is not None]
         yield embedder.images(paths, n_jobs=-1)
-
-
-def _given(ways: Ways, items: ItemTable, kept: array[int]) -> Iterator[Array]:
-    """The vectors of an array or a file, in the order of the items."""
-    assert ways.X is not None
-    order = np.frombuffer(kept, dtype=np.int64) if ways.ids is None else _by_id(ways.ids, items)
-    for first in range(0, len(order), _ROWS):
-        yield ways.X[order[first : first + _ROWS]]
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[Array, Array | None]:
@@ -177,7 +169,7 @@ def _by_id(ids: Array, items: ItemTable) -> Ints:
     return np.array([rows[key_of(key)] for key in keys], dtype=np.int64)
 
 
-def _numbers(plan: Plan, notes: list[str]) -> Iterator[Array]:
+def _numbers(plan: ImportPlan, notes: list[str]) -> Iterator[Array]:
     if not plan.numbers:
         raise InvalidInputError(
             f"{plan.table.name} holds neither texts nor pictures nor columns of numbers: texts are in a column "
@@ -189,13 +181,12 @@ def _numbers(plan: Plan, notes: list[str]) -> Iterator[Array]:
         yield np.array(block)
 
 
-def _selected(blocks: Iterable[Array], kept: array[int]) -> Iterator[Array]:
+def _selected(blocks: Iterable[Array], kept: Ints) -> Iterator[Array]:
     """The rows of the source that became items."""
-    wanted = np.frombuffer(kept, dtype=np.int64)
     first = 0
     for block in blocks:
-        low, high = np.searchsorted(wanted, [first, first + len(block)])
-        yield block[wanted[low:high] - first]
+        low, high = np.searchsorted(kept, [first, first + len(block)])
+        yield block[kept[low:high] - first]
         first += len(block)
 
 

@@ -12,7 +12,6 @@ DIR/thumbnails/, DIR/checkpoints/   may be deleted at any time
 
 from __future__ import annotations
 
-import json
 import os
 from functools import cached_property
 from pathlib import Path
@@ -25,8 +24,9 @@ from .._arrays import Singles
 from ..exceptions import FormatError, InvalidInputError
 from ..reading.arrays import read_array
 from ..reading.sources import source_of
-from .embedding import Embedder, Sentences, UnnamedSentences, open_embedder
-from .items import ItemTable
+from .embedders import Embedder, Sentences, UnnamedSentences, open_embedder
+from .item_table import ItemTable
+from .untrusted import read_json
 
 if TYPE_CHECKING:
     from .records import Records
@@ -183,19 +183,14 @@ def _about(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InvalidInputError(f"{folder} must be a workspace ('cghash workspace new' makes one), got no {WORKSPACE}")
     try:
-        about = json.loads(path.read_text("utf-8"), parse_constant=_no_constant)
-        json.dumps(about, ensure_ascii=False).encode()  # no half characters, which no database takes
+        about = read_json(path.read_text("utf-8"), finite=True)
         found, version = about["format"], about["version"]
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise FormatError(f"{path} must describe a workspace: {error}") from error
     if found != FORMAT or version != VERSION:
         raise FormatError(f"{path} must have the format {FORMAT!r}, version {VERSION}; got {found!r}, {version!r}")
     _check_about(path, about)
     return about  # type: ignore[no-any-return]
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"it holds {name}, which is not JSON")
 
 
 def _check_about(path: Path, about: dict[str, Any]) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 
 from ..exceptions import InvalidInputError
 from ..reading.text import is_missing, shortened
-from .filters import NUMBER, TEXT, Value
+from .item_filters import NUMBER, TEXT, Value
+from .item_sources import Table
 from .pictures import ENDINGS
-from .tables import Located, Table
 
-__all__ = ["Asked", "Plan", "Record", "plan_import"]
+__all__ = ["ImportPlan", "NamedColumns", "SourceItem", "plan_import"]
 
 LONG = 30  # characters: a column whose texts are longer on average is what the items say
 FEW_NUMBERS = 20  # columns of numbers that make the vectors are attributes too, unless there are more
@@ -27,7 +27,7 @@ _LARGEST = 1 << 63
 
 
 @dataclass(frozen=True)
-class Asked:
+class NamedColumns:
     """Which columns the user named."""
 
     id: str | None = None
@@ -41,7 +41,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Record:
+class SourceItem:
     """An item as the source has it; `picture` is a file of the user's."""
 
     place: str
@@ -83,7 +83,7 @@ class _Survey:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ImportPlan:
     """What each column of a table is."""
 
     table: Table
@@ -99,11 +99,11 @@ class Plan:
     def kind(self) -> str:
         return "images" if self.image else "texts" if self.text else "vectors"
 
-    def records(self) -> Iterator[Record]:
+    def items(self) -> Iterator[SourceItem]:
         """The items, row after row."""
         places = {name: i for i, name in enumerate(self.table.columns)}
         for row, (place, cells) in enumerate(self.table.rows()):
-            yield Record(
+            yield SourceItem(
                 place,
                 str(row) if self.id is None else _id(cells[places[self.id]], place, self.id),
                 [_value(cells[places[name]], kind) for name, kind in self.attributes],
@@ -128,7 +128,7 @@ class Plan:
         return None if _missing(cell) else self.table.picture(str(cell).strip(), place)
 
 
-def plan_import(table: Table, asked: Asked, as_numbers: bool) -> Plan:
+def plan_import(table: Table, asked: NamedColumns, as_numbers: bool) -> ImportPlan:
     """Look through a table once and decide what each column is.
 
     Parameters
@@ -152,7 +152,7 @@ def plan_import(table: Table, asked: Asked, as_numbers: bool) -> Plan:
     many = as_numbers and not image and not text and len(numbers) > FEW_NUMBERS
     gone = {*(numbers if many else ()), image if key else None}  # an id is a better name than a path
     kept = [name for name in left if name not in gone]
-    return Plan(table, n, key, text, image, [(name, columns[name].kind) for name in kept], numbers, notes)
+    return ImportPlan(table, n, key, text, image, [(name, columns[name].kind) for name in kept], numbers, notes)
 
 
 def _survey(table: Table) -> tuple[int, dict[str, _Survey]]:
@@ -252,22 +252,3 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     known = list(names)
     shown = ", ".join(repr(shortened(name)) for name in islice(known, most))
     return (shown or "none") + (f" and {len(known) - most} more" if len(known) > most else "")
-
-
-def with_labels(table: Table, values: list[Any], name: str = "label") -> Table:
-    """A table with labels of another file as one more column."""
-    return _Labelled(table, values, name)
-
-
-class _Labelled:
-    def __init__(self, table: Table, values: list[Any], name: str) -> None:
-        if name in table.columns:
-            raise InvalidInputError(f"{table.name} has a column {name!r} already: name it instead of a file of labels")
-        self.table, self.values, self.name = table, values, table.name
-        self.columns = [*table.columns, name]
-        self.vector_columns = table.vector_columns
-        self.vectors, self.picture = table.vectors, table.picture
-
-    def rows(self) -> Iterator[Located]:
-        for (place, cells), value in zip(self.table.rows(), self.values, strict=True):
-            yield place, [*cells, value]

@@ -14,17 +14,17 @@ from .._arrays import Ints
 from ..exceptions import CGHashWarning, InvalidInputError
 from ..hasher import CGHash
 from ..learning.result import ColumnRecord
-from .lessons import Lesson, lesson_of
-from .quality import agreement, compared_rows, overlaps, retrieval
+from .answer_triplets import TrainingSet, training_set
+from .quality import agreement, most_changed, retrieval
 from .records import Version
-from .versions import CodeSearch, VectorSearch, Versions, add_model, coded_by
+from .versions import CodeSearch, Ranking, VectorSearch, Versions, add_model, coded_by
 
 if TYPE_CHECKING:
-    from .folder import Workspace
+    from .workspace import Workspace
 
 __all__ = ["PARAMETERS", "check_parameters", "first_model", "learn"]
 
-Told = Callable[[dict[str, Any]], None]
+ProgressCallback = Callable[[dict[str, Any]], None]
 
 PARAMETERS: dict[str, Any] = {"bits": 64, "C": None, "hash_function": "linear", "name": None}
 FAMILIES = ("linear", "rbf", "stump", "tree")
@@ -51,8 +51,8 @@ def check_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
 
 def first_model(workspace: Workspace, bits: int = 64, n_jobs: int | None = None) -> Version:
     """A version to begin with, learned from which vectors lie near each other."""
-    lesson = lesson_of(workspace.vectors, np.empty((0, 3), dtype=np.int64), most=_FIRST_ITEMS)
-    model = _fitted(workspace, lesson, PARAMETERS | {"bits": bits}, None, lambda progress: None, n_jobs)
+    training = training_set(workspace.vectors, np.empty((0, 3), dtype=np.int64), most=_FIRST_ITEMS)
+    model = _fitted(workspace, training, PARAMETERS | {"bits": bits}, None, lambda progress: None, n_jobs)
     return add_model(workspace, model, "from the vectors alone", use=True)
 
 
@@ -63,7 +63,7 @@ def learn(
     *,
     about: dict[str, Any] | None = None,
     checkpoint: Path | None = None,
-    tell: Told = lambda progress: None,
+    tell: ProgressCallback = lambda progress: None,
 ) -> Version:
     """Learn a version from answers (t, 3) and compare it with the current one; it is not yet used.
 
@@ -78,8 +78,8 @@ def learn(
     """
     chosen = check_parameters(parameters)
     tell({"stage": "finding neighbours", "bit": 0, "bits": chosen["bits"]})
-    lesson = lesson_of(workspace.vectors, answers)
-    model = _fitted(workspace, lesson, chosen, checkpoint, tell)
+    training = training_set(workspace.vectors, answers)
+    model = _fitted(workspace, training, chosen, checkpoint, tell)
     tell({"stage": "comparing with the model in use", "bit": model.n_bits_, "bits": model.n_bits_})
     coded = coded_by(model, workspace.vectors, n_jobs=1)
     report = _report(workspace, coded)
@@ -90,10 +90,10 @@ def learn(
 
 def _fitted(
     workspace: Workspace,
-    lesson: Lesson,
+    training: TrainingSet,
     chosen: dict[str, Any],
     checkpoint: Path | None,
-    tell: Told,
+    tell: ProgressCallback,
     n_jobs: int | None = 1,
 ) -> CGHash:
     C = DEFAULT_C if chosen["C"] is None else chosen["C"]
@@ -105,10 +105,10 @@ def _fitted(
         checkpoint=checkpoint,
         n_jobs=n_jobs,
     )
-    X = np.asarray(workspace.vectors[lesson.rows])
+    X = np.asarray(workspace.vectors[training.rows])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CGHashWarning)  # fewer bits are no fault here
-        model.fit(X, triplets=lesson.triplets, on_bit=_Progress(chosen["bits"], tell))
+        model.fit(X, triplets=training.triplets, on_bit=_Progress(chosen["bits"], tell))
     if model.result_.status == "interrupted":  # the bits so far are in the checkpoint
         raise KeyboardInterrupt
     return model
@@ -117,7 +117,7 @@ def _fitted(
 class _Progress:
     """Turns the bits of a fit into what the page shows."""
 
-    def __init__(self, bits: int, tell: Told) -> None:
+    def __init__(self, bits: int, tell: ProgressCallback) -> None:
         self.bits, self.tell = bits, tell
         self.began, self.first = time.monotonic(), 0
 
@@ -144,9 +144,7 @@ def _report(workspace: Workspace, after: CodeSearch) -> dict[str, Any]:
     current = workspace.records.current
     before = VectorSearch(workspace.vectors) if current is None else Versions(workspace, n_jobs=1).at(current)
     held_out = np.array(workspace.records.triplets(["test"]), dtype=np.int64).reshape(-1, 3)
-    rows = compared_rows(workspace.vectors, before)
-    shares = overlaps(before, after, rows)
-    most = np.argsort(shares, kind="stable")[:12]
+    changed, mean_overlap = most_changed(before, after, workspace.vectors, 12)
     return {
         "against": current,
         "held_out": {
@@ -154,13 +152,13 @@ def _report(workspace: Workspace, after: CodeSearch) -> dict[str, Any]:
             "after": agreement(after, held_out),
             "count": len(held_out),
         },
-        "mean_overlap": float(shares.mean()),
-        "changed": [{"row": int(rows[i]), "overlap": float(shares[i])} for i in most],
+        "mean_overlap": mean_overlap,
+        "changed": [{"row": row, "overlap": overlap} for row, overlap in changed],
         "mean_average_precision": _precisions(workspace, before, after),
     }
 
 
-def _precisions(workspace: Workspace, before: CodeSearch | VectorSearch, after: CodeSearch) -> dict[str, float] | None:
+def _precisions(workspace: Workspace, before: Ranking, after: CodeSearch) -> dict[str, float] | None:
     found = [retrieval(search, workspace.labels) for search in (before, after)]
     values = [one.map for one in found if one is not None]
     return dict(zip(("before", "after"), values, strict=True)) if values else None

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from .quality import agreement
-from .questions import Past
+from .questions import PastQuestions
 from .records import LEARNED_FROM, Answer, Records
-from .versions import CodeSearch, VectorSearch
+from .versions import Ranking
 
-__all__ = ["AnswerBook", "Contradiction", "contradictions", "from_list"]
+__all__ = ["AnswerCache", "Contradiction", "contradictions", "from_list"]
 
 
 _MANY = 2000  # answers from which on contradictions are not looked for after each
@@ -29,10 +29,19 @@ class Contradiction:
     """Answers that cannot all hold."""
 
     answers: list[Answer]
-    reason: str
+
+    @property
+    def numbers(self) -> list[int]:
+        return [answer.id for answer in self.answers]
+
+    @property
+    def reason(self) -> str:
+        if len(self.answers) == 2:
+            return "these two answers say opposite things"
+        return f"no order of nearness satisfies all of these {len(self.answers)} answers"
 
 
-class AnswerBook:
+class AnswerCache:
     """All answers, read once and then only what is new, and what there is to say of them; threads may share it."""
 
     def __init__(self, records: Records) -> None:
@@ -40,19 +49,13 @@ class AnswerBook:
         self._lock = threading.RLock()
         self._forget()
 
-    def all(self) -> list[Answer]:
-        """Answers in the order in which they came."""
-        with self._lock:
-            self._refresh()
-            return list(self._answers)
-
-    def past(self) -> Past:
+    def past(self) -> PastQuestions:
         """The questions that were answered; not to be changed."""
         with self._lock:
             self._refresh()
             return self._past
 
-    def summary(self, search: CodeSearch | VectorSearch, last_learned: int) -> dict[str, Any]:
+    def summary(self, search: Ranking, last_learned: int) -> dict[str, Any]:
         """What the page says about the answers; `last_learned` is the newest answer that the current model knew."""
         with self._lock:
             self._refresh()
@@ -74,21 +77,16 @@ class AnswerBook:
         with self._lock:
             self._refresh()
             found = self._contradicting()
-            by_number = {answer.id: answer for answer in self._answers}
-            some = [
-                Contradiction([by_number[number] for number in one["answers"]], one["reason"])
-                for one in found[start : start + count]
-            ]
-            return len(found), some
+            return len(found), found[start : start + count]
 
     def _forget(self) -> None:
         self._answers: list[Answer] = []
         self._undone = 0
-        self._past = Past()
+        self._past = PastQuestions()
         self._counts: Counter[str] = Counter()
-        self._told = {"test": _Told(), "training": _Told()}
+        self._told = {"test": _AgreementCount(), "training": _AgreementCount()}
         self._learnable: list[int] = []  # numbers of the answers that a fit may learn from
-        self._contradictions: tuple[int, float, list[dict[str, Any]]] = (0, 0.0, [])
+        self._contradictions: tuple[int, float, list[Contradiction]] = (0, 0.0, [])
 
     def _refresh(self) -> None:
         count, undone = self.records.count_answers()
@@ -112,7 +110,7 @@ class AnswerBook:
                 self._told["test" if answer.source == "test" else "training"].triplets.append(answer.triplet)
                 self._learnable += [answer.id] if answer.source in LEARNED_FROM else []
 
-    def _contradicting(self) -> list[dict[str, Any]]:
+    def _contradicting(self) -> list[Contradiction]:
         """The contradictions; those of very many answers are looked for now and then only."""
         count, when, found = self._contradictions
         if count != len(self._answers) and (count < _MANY or time.monotonic() - when > _NOW_AND_THEN):
@@ -121,7 +119,7 @@ class AnswerBook:
         return found
 
 
-class _Told:
+class _AgreementCount:
     """Comparisons, and how many of them the ranking that was asked about last satisfies."""
 
     def __init__(self) -> None:
@@ -129,7 +127,7 @@ class _Told:
         self._search: object = None
         self._looked_at, self._satisfied = 0, 0.0
 
-    def agreement(self, search: CodeSearch | VectorSearch) -> dict[str, Any]:
+    def agreement(self, search: Ranking) -> dict[str, Any]:
         """The share that a ranking satisfies; only comparisons that are new to it are looked at."""
         if search is not self._search:
             self._search, self._looked_at, self._satisfied = search, 0, 0.0
@@ -140,16 +138,17 @@ class _Told:
         return {"share": share, "count": len(self.triplets)}
 
 
-def contradictions(answers: list[Answer]) -> list[dict[str, Any]]:
+def contradictions(answers: list[Answer]) -> list[Contradiction]:
     """Sets of answers that no distance can satisfy together.
 
     An answer says that one pair of items is nearer than another pair. Pairs that are, by such steps, nearer than
     themselves contradict each other: the strongly connected components of the graph of pairs.
 
     >>> say = lambda number, a, near, far: Answer(str(number), a, near, far, "left", "active", id=number)
-    >>> contradictions([say(1, 0, 1, 2), say(2, 0, 2, 1), say(3, 5, 6, 7)])
-    [{'answers': [1, 2], 'reason': 'these two answers say opposite things'}]
-    >>> contradictions([say(1, 0, 1, 2), say(2, 2, 0, 1), say(3, 1, 2, 0)])[0]["answers"]  # 01 < 02 < 21 < 10
+    >>> [found] = contradictions([say(1, 0, 1, 2), say(2, 0, 2, 1), say(3, 5, 6, 7)])
+    >>> found.numbers, found.reason
+    ([1, 2], 'these two answers say opposite things')
+    >>> contradictions([say(1, 0, 1, 2), say(2, 2, 0, 1), say(3, 1, 2, 0)])[0].numbers  # 01 < 02 < 21 < 10
     [1, 2, 3]
     """
     from scipy.sparse import coo_array
@@ -164,17 +163,11 @@ def contradictions(answers: list[Answer]) -> list[dict[str, Any]]:
     size = int(nodes.max()) + 1
     graph = coo_array((np.ones(len(rows)), (nodes[0], nodes[1])), shape=(size, size))
     component = connected_components(graph.tocsr(), connection="strong")[1]
-    together: dict[int, list[int]] = {}
+    together: dict[int, list[Answer]] = {}
     for (answer, _), near, far in zip(told, component[nodes[0]], component[nodes[1]], strict=True):
         if near == far:
-            together.setdefault(int(near), []).append(answer.id)
-    return [{"answers": sorted(numbers), "reason": _reason(numbers)} for numbers in together.values()]
-
-
-def _reason(numbers: list[int]) -> str:
-    if len(numbers) == 2:
-        return "these two answers say opposite things"
-    return f"no order of nearness satisfies all of these {len(numbers)} answers"
+            together.setdefault(int(near), []).append(answer)
+    return [Contradiction(sorted(found, key=lambda answer: answer.id)) for found in together.values()]
 
 
 def from_list(item: int, row: int, wanted: str, shown: list[int]) -> list[tuple[int, int, int]]:

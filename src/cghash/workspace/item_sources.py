@@ -1,4 +1,4 @@
-"""Where items come from, as tables: columns with a value an item, and columns with a vector an item.
+"""Sources of items, as tables: columns with a value an item, and columns with a vector an item.
 
 A table can be read again and again, and is never whole in memory, except for arrays that are.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -19,32 +19,33 @@ from ..exceptions import InvalidInputError
 from ..reading.arrays import check_parquet, parquet_errors, parquet_file, pyarrow_for, read_array, read_arrays, words_of
 from ..reading.sources import Source, source_of
 from ..reading.text import read_objects, read_rows
+from .pictures import ENDINGS
 
-__all__ = ["ArrayTable", "CsvTable", "JsonLinesTable", "ParquetTable", "Table", "open_table"]
+__all__ = ["LabelledTable", "PictureFolder", "Table", "open_table"]
 
-Located = tuple[str, list[Any]]  # a place for messages, and the cells there
+LocatedRow = tuple[str, list[Any]]  # a place for messages, and the cells there
 
 _BLOCK = 4096  # rows of vectors at a time
 
 
-class Table(Protocol):
-    """Items in rows."""
+class Table:
+    """Items in rows; most tables have no columns of vectors."""
 
     name: str  # as messages call it
     columns: list[str]  # that hold a value an item: text, number, True, False or None
-    vector_columns: list[str]
+    vector_columns: Sequence[str] = ()
 
-    def rows(self) -> Iterator[Located]:
+    def rows(self) -> Iterator[LocatedRow]:
         """The cells of `columns`, row after row."""
-        ...
+        raise NotImplementedError
 
     def vectors(self, column: str) -> Iterator[Array]:
-        """The vectors of a column, some rows at a time."""
-        ...
+        """The vectors of one of `vector_columns`, some rows at a time."""
+        raise NotImplementedError
 
     def picture(self, cell: str, place: str) -> Path:
         """The file that a cell names."""
-        ...
+        raise NotImplementedError
 
 
 def open_table(source: str | os.PathLike[str] | Array, names: tuple[str, ...] = ()) -> Table:
@@ -68,10 +69,8 @@ def open_table(source: str | os.PathLike[str] | Array, names: tuple[str, ...] = 
     return readers[found.kind]()
 
 
-class _File:
+class _FileTable(Table):
     """What tables in files share: pictures lie below the file's folder."""
-
-    vector_columns: list[str]
 
     def __init__(self, source: Source) -> None:
         self.source, self.name = source, source.name
@@ -87,11 +86,8 @@ class _File:
             )
         return path
 
-    def vectors(self, column: str) -> Iterator[Array]:
-        raise InvalidInputError(f"{self.name} has no column of vectors {column!r}")
 
-
-class CsvTable(_File):
+class CsvTable(_FileTable):
     """A .csv or .tsv file, whose first line names the columns."""
 
     def __init__(self, source: Source, names: tuple[str, ...]) -> None:
@@ -103,17 +99,16 @@ class CsvTable(_File):
             raise InvalidInputError(f"{source.name}, line 1: must name the columns, got {shown!r}")
         self._places = [i for i, name in enumerate(table.header) if _has_name(name)]
         self.columns = [table.header[i] for i in self._places]
-        self.vector_columns = []
         twice = [name for name in self.columns if self.columns.count(name) > 1]
         if twice:
             raise InvalidInputError(f"{source.name}, line 1: must name each column once, got {twice[0]!r} twice")
 
-    def rows(self) -> Iterator[Located]:
+    def rows(self) -> Iterator[LocatedRow]:
         for line, cells in read_rows(self.source, self._names).rows:
             yield self.source.at(line), [cells[i] for i in self._places]
 
 
-class JsonLinesTable(_File):
+class JsonLinesTable(_FileTable):
     """A .jsonl file: an object a line; a list of numbers is a vector."""
 
     def __init__(self, source: Source) -> None:
@@ -128,7 +123,7 @@ class JsonLinesTable(_File):
         self.columns = [name for name, vectors in found.items() if not vectors]
         self.vector_columns = [name for name, vectors in found.items() if vectors and self._filled(name)]
 
-    def rows(self) -> Iterator[Located]:
+    def rows(self) -> Iterator[LocatedRow]:
         for line, value in self._objects():
             yield self.source.at(line), [_plain(value.get(name)) for name in self.columns]
 
@@ -157,7 +152,7 @@ class JsonLinesTable(_File):
         return any(value.get(name) is not None for _, value in self._objects())
 
 
-class ParquetTable(_File):
+class ParquetTable(_FileTable):
     """A .parquet file; columns of lists of numbers hold vectors."""
 
     def __init__(self, source: Source) -> None:
@@ -171,7 +166,7 @@ class ParquetTable(_File):
         self.columns = [name for name, vectors in kinds if not vectors and _has_name(name)]
         self.vector_columns = [name for name, vectors in kinds if vectors]
 
-    def rows(self) -> Iterator[Located]:
+    def rows(self) -> Iterator[LocatedRow]:
         row = 0
         for batch in self._batches(self.columns):
             columns = [_cells(column) for column in batch.columns]
@@ -205,7 +200,7 @@ def _cells(column: Any) -> list[Any]:
     return words_of(column).tolist() if hasattr(column, "dictionary") else column.to_pylist()  # type: ignore[no-any-return]
 
 
-class ArrayTable:
+class ArrayTable(Table):
     """Vectors X (n, d), or the only 2-D array; arrays (n,) beside them are columns."""
 
     def __init__(self, name: str, arrays: dict[str, Array]) -> None:
@@ -223,7 +218,7 @@ class ArrayTable:
         self.columns, self._arrays = list(beside), list(beside.values())
         self.vector_columns = [chosen]
 
-    def rows(self) -> Iterator[Located]:
+    def rows(self) -> Iterator[LocatedRow]:
         blocks = range(0, len(self.X), _BLOCK)
         cells = chain.from_iterable(self._cells(first) for first in blocks)
         for row, found in enumerate(cells):
@@ -240,6 +235,71 @@ class ArrayTable:
         length = min(_BLOCK, len(self.X) - first)
         columns = [array[first : first + length].tolist() for array in self._arrays]
         return ([_plain(column[i]) for column in columns] for i in range(length))
+
+
+class PictureFolder(Table):
+    """The pictures in a folder and those below it, by name; an item's id is its path from the folder.
+
+    Hidden files are left out, and so are workspaces below the folder. A link to a file counts as the file, but one that
+    leads out of the folder is left out unless `follow_links`; a link to a folder is not followed. The folder just
+    below, where there is one, is the attribute `folder`.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, follow_links: bool = False) -> None:
+        self.root = Path(folder)
+        self.name = os.fspath(folder)
+        found = [os.path.relpath(path, folder).replace(os.sep, "/") for path in _files(folder)]
+        pictures = sorted(path for path in found if os.path.splitext(path)[1].lower() in ENDINGS)
+        self.n_others = len(found) - len(pictures)
+        self.paths = pictures if follow_links else [path for path in pictures if self._is_inside(path)]
+        self.n_links_out = len(pictures) - len(self.paths)
+        if not self.paths:
+            holds = f"{self.n_others} files of other kinds" if self.n_others else "no file"
+            holds = f"{self.n_links_out} links that lead out of it" if self.n_links_out else holds
+            raise InvalidInputError(f"{folder} must hold pictures ({', '.join(sorted(ENDINGS))}), got {holds}")
+        parted = any("/" in path for path in self.paths)
+        self.columns = ["id", "image", "folder"] if parted else ["id", "image"]
+
+    def _is_inside(self, path: str) -> bool:
+        return Path(os.path.realpath(self.root / path)).is_relative_to(os.path.realpath(self.root))
+
+    def rows(self) -> Iterator[LocatedRow]:
+        for path in self.paths:
+            top, slash, _ = path.partition("/")
+            yield path, [path, path, top if slash else None][: len(self.columns)]
+
+    def picture(self, cell: str, place: str) -> Path:
+        return self.root / cell
+
+
+def _files(folder: str | os.PathLike[str]) -> Iterator[str]:
+    for here, folders, files in os.walk(folder):
+        if "workspace.json" in files and "items.sqlite" in files:
+            folders.clear()
+            continue
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (os.path.join(here, name) for name in files if not name.startswith("."))
+
+
+class LabelledTable(Table):
+    """A table with labels of another file as one more column."""
+
+    def __init__(self, table: Table, values: list[Any], name: str = "label") -> None:
+        if name in table.columns:
+            raise InvalidInputError(f"{table.name} has a column {name!r} already: name it instead of a file of labels")
+        self.table, self.values, self.name = table, values, table.name
+        self.columns = [*table.columns, name]
+        self.vector_columns = table.vector_columns
+
+    def rows(self) -> Iterator[LocatedRow]:
+        for (place, cells), value in zip(self.table.rows(), self.values, strict=True):
+            yield place, [*cells, value]
+
+    def vectors(self, column: str) -> Iterator[Array]:
+        return self.table.vectors(column)
+
+    def picture(self, cell: str, place: str) -> Path:
+        return self.table.picture(cell, place)
 
 
 def _has_name(name: str) -> bool:

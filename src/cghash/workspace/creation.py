@@ -1,4 +1,4 @@
-"""A new workspace: everything goes into a hidden folder beside its place, which is renamed when it is whole."""
+"""New workspaces: everything goes into a hidden folder beside its place, which is renamed when it is whole."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import os
 import secrets
 import shutil
 from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -17,19 +19,18 @@ import numpy as np
 
 from .. import storage
 from .._arrays import Array
+from .._unfinished import unfinished
 from .._validation import check_choice
 from ..exceptions import FormatError, InvalidInputError
-from .folder import FORMAT, ITEMS, PICTURES, VERSION, WORKSPACE, Workspace
-from .importing import Asked, Plan, Record, plan_import, with_labels
+from .import_plan import ImportPlan, NamedColumns, SourceItem, plan_import
+from .item_sources import LabelledTable, PictureFolder, Table, open_table
+from .item_table import ItemTable
+from .item_vectors import Progress, VectorSource
 from .item_writer import ItemWriter, NewItem, disk_errors
-from .items import ItemTable
-from .picture_folder import PictureFolder
 from .pictures import SUFFIXES, check_picture
-from .tables import Table, open_table
-from .vectors import Progress, Ways, write_vectors
-from .whole import whole_folder
+from .workspace import FORMAT, ITEMS, PICTURES, VERSION, WORKSPACE, Workspace
 
-__all__ = ["create_workspace"]
+__all__ = ["atomic_folder", "build_workspace", "check_new_folder", "create_workspace"]
 
 SKIPPED = "skipped.csv"
 _CHUNK = 512  # pictures that are looked at together
@@ -85,19 +86,19 @@ def create_workspace(
     ('texts', [1])
     """
     check_choice(pictures, PICTURE_WAYS, "pictures")
-    target = check_target(folder)
-    ways = Ways(vectors, embed, sentence_model)
-    asked = Asked(id_column, text_column, None if labels is None else os.fspath(labels))
+    target = check_new_folder(folder)
+    vector_source = VectorSource(vectors, embed, sentence_model)
+    asked = NamedColumns(id_column, text_column, None if labels is None else os.fspath(labels))
     table, asked = _opened(source, asked, follow_links)
     plan = plan_import(table, asked, as_numbers=vectors is None)
     named = title or _title(source)
-    return build_workspace(target, plan, ways, asked.labels, named, progress, copy=pictures == "copy")
+    return build_workspace(target, plan, vector_source, asked.labels, named, progress, copy=pictures == "copy")
 
 
 def build_workspace(
     target: Path,
-    plan: Plan,
-    ways: Ways,
+    plan: ImportPlan,
+    vector_source: VectorSource,
     labels: str | None,
     title: str,
     progress: Progress | None,
@@ -106,12 +107,12 @@ def build_workspace(
 ) -> Workspace:
     """Write the folder of a workspace; `copy` pictures where they could be linked."""
     tell = progress or (lambda stage, done, total: None)
-    ways.check(plan)
-    with whole_folder(target) as folder:
+    vector_source.check(plan)
+    with atomic_folder(target) as folder:
         kept, skipped = _write_items(folder, plan, copy, tell)
         items = ItemTable(folder / ITEMS)
         try:
-            embedder, n_dimensions = write_vectors(folder, items, plan, ways, kept, tell)
+            embedder, n_dimensions = vector_source.write(folder, items, plan, kept, tell)
         finally:
             items.close()
         about = {
@@ -125,7 +126,7 @@ def build_workspace(
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "labels": labels,
             "vectors": embedder.about(),
-            "notes": plan.notes + ways.notes,
+            "notes": plan.notes + vector_source.notes,
             "skipped": {"count": len(skipped), "first": skipped[:_NAMED]},
         }
         storage.write_atomically(folder / WORKSPACE, json.dumps(about, indent=2, ensure_ascii=False).encode())
@@ -134,7 +135,8 @@ def build_workspace(
     return workspace
 
 
-def check_target(folder: str | os.PathLike[str]) -> Path:
+def check_new_folder(folder: str | os.PathLike[str]) -> Path:
+    """The path of a folder to be made; InvalidInputError where that place is taken, or cannot be."""
     path = Path(folder)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         hint = f"; 'cghash serve {os.fspath(folder)}' opens the workspace there" if (path / WORKSPACE).is_file() else ""
@@ -144,7 +146,7 @@ def check_target(folder: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _opened(source: Any, asked: Asked, follow_links: bool) -> tuple[Table, Asked]:
+def _opened(source: Any, asked: NamedColumns, follow_links: bool) -> tuple[Table, NamedColumns]:
     """The table of a source, and what was asked with the labels' column."""
     if not isinstance(source, np.ndarray) and os.path.isdir(source):
         table: Table = PictureFolder(source, follow_links=follow_links)
@@ -158,55 +160,55 @@ def _opened(source: Any, asked: Asked, follow_links: bool) -> tuple[Table, Asked
     found = read_labels(asked.labels, n, as_written=True)
     if found.ndim != 1:
         raise InvalidInputError(f"{asked.labels} must hold one label an item, got shape {found.shape}")
-    return with_labels(table, found.tolist()), Asked(asked.id, asked.text, "label")
+    return LabelledTable(table, found.tolist()), NamedColumns(asked.id, asked.text, "label")
 
 
 def _title(source: Any) -> str:
     return "vectors" if isinstance(source, np.ndarray) else Path(source).resolve().stem
 
 
-def _write_items(folder: Path, plan: Plan, copy: bool, tell: Progress) -> tuple[array[int], list[list[str]]]:
+def _write_items(folder: Path, plan: ImportPlan, copy: bool, tell: Progress) -> tuple[array[int], list[list[str]]]:
     """Write the items; the rows of the source that were kept, and what was not, with the reason."""
     kept: array[int] = array("q")
     skipped: list[list[str]] = []
     with disk_errors(folder / ITEMS), ItemWriter(folder / ITEMS, plan.attributes) as writer:
-        records = plan.records()
+        source_items = plan.items()
         first = 0
-        while chunk := list(islice(records, _CHUNK)):
+        while chunk := list(islice(source_items, _CHUNK)):
             formats = _looked_at(chunk) if plan.image else [""] * len(chunk)
             new: list[NewItem] = []
-            for place, (record, found) in enumerate(zip(chunk, formats, strict=True), first):
+            for place, (item, found) in enumerate(zip(chunk, formats, strict=True), first):
                 if isinstance(found, FormatError):
-                    skipped.append([_readable(record.id), str(found)])
+                    skipped.append([_readable(item.id), str(found)])
                     continue
-                file = _placed(folder, record, len(kept), found, copy) if found else None
-                new.append(NewItem(record.id, record.values, file, record.text, record.place))
+                file = _placed(folder, item, len(kept), found, copy) if found else None
+                new.append(NewItem(item.id, item.values, file, item.text, item.place))
                 kept.append(place)
             writer.add(new)
             first += len(chunk)
             tell("items", first, plan.n)
-    _report(folder, skipped, plan)
+    _note_what_is_left_out(folder, skipped, plan)
     if not kept:
         raise InvalidInputError(f"{plan.table.name} must hold pictures that can be read, got none: {skipped[0][1]}")
     return kept, skipped
 
 
-def _looked_at(records: list[Record]) -> list[str | FormatError]:
+def _looked_at(items: list[SourceItem]) -> list[str | FormatError]:
     """The format of each picture, or why it is left out."""
     from ..lab.features.parallel import each
 
-    return list(each(_format, records, n_jobs=-1))
+    return list(each(_format, items, n_jobs=-1))
 
 
-def _format(record: Record) -> str | FormatError:
+def _format(item: SourceItem) -> str | FormatError:
     try:
-        if record.picture is None:
+        if item.picture is None:
             raise FormatError("it names no picture")
-        if not record.picture.is_file():
-            raise FormatError(f"there is no file {_readable(record.picture.name)}")
-        if _readable(record.id) != record.id:
+        if not item.picture.is_file():
+            raise FormatError(f"there is no file {_readable(item.picture.name)}")
+        if _readable(item.id) != item.id:
             raise FormatError("its name is not UTF-8")
-        return check_picture(record.picture)
+        return check_picture(item.picture)
     except FormatError as error:
         return error
 
@@ -215,13 +217,13 @@ def _readable(name: str) -> str:
     return name.encode("utf-8", "replace").decode("utf-8")
 
 
-def _placed(folder: Path, record: Record, row: int, kind: str, copy: bool) -> str:
+def _placed(folder: Path, item: SourceItem, row: int, kind: str, copy: bool) -> str:
     """Link or copy a picture to a name of ours; the name below DIR/items."""
-    assert record.picture is not None
+    assert item.picture is not None
     name = f"{row // 1000:03d}/{row:06d}{SUFFIXES[kind][0]}"
     target = folder / PICTURES / name
     target.parent.mkdir(parents=True, exist_ok=True)
-    origin = os.path.realpath(record.picture)
+    origin = os.path.realpath(item.picture)
     if not copy:
         try:
             os.link(origin, target)
@@ -232,7 +234,7 @@ def _placed(folder: Path, record: Record, row: int, kind: str, copy: bool) -> st
     return name
 
 
-def _report(folder: Path, skipped: list[list[str]], plan: Plan) -> None:
+def _note_what_is_left_out(folder: Path, skipped: list[list[str]], plan: ImportPlan) -> None:
     others = getattr(plan.table, "n_others", 0)
     if others:
         plan.notes.append(f"{others} files that are no pictures are left out")
@@ -244,3 +246,36 @@ def _report(folder: Path, skipped: list[list[str]], plan: Plan) -> None:
     plan.notes.append(f"{len(skipped)} pictures could not be read and are left out; {SKIPPED} names them")
     with open(folder / SKIPPED, "w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["id", "reason"], *skipped])
+
+
+@contextmanager
+def atomic_folder(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """A hidden folder beside the target that takes its name at the end; an error throws it away.
+
+    A kill leaves it: whoever makes the same target next throws it away.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_folder(f"{folder}/new") as aside:
+    ...         _ = (aside / "words.txt").write_text("whole")
+    ...         before = os.path.exists(f"{folder}/new")
+    ...     before, os.listdir(folder)
+    (False, ['new'])
+    """
+    place = Path(os.path.realpath(target))
+    with unfinished(place, Path.mkdir) as aside:
+        yield aside
+        _flush(aside)
+        os.replace(aside, place)
+        storage.flush_folder(place.parent)
+
+
+def _flush(folder: Path) -> None:
+    """Bring the files of a folder, and the names of those below, to the disk."""
+    for path in folder.iterdir():
+        if path.is_dir():
+            storage.flush_folder(path)
+        else:
+            with open(path, "rb") as file:
+                os.fsync(file.fileno())
+    storage.flush_folder(folder)

@@ -23,7 +23,7 @@ from .._arrays import Ints, Singles
 from ..learning.supervision import from_neighbors
 from ..learning.triplets import TripletSet, join
 
-__all__ = ["Lesson", "lesson_of"]
+__all__ = ["TrainingSet", "training_set"]
 
 
 MOST_ITEMS = 20000  # that a fit looks at; answers name far fewer
@@ -33,14 +33,16 @@ _NEAREST = 10  # items that the vectors call near
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TrainingSet:
     """Items of a workspace to learn from, and triplets among them."""
 
     rows: Ints  # (m,) row numbers in the workspace, ascending
     triplets: TripletSet  # over positions in `rows`
 
 
-def lesson_of(vectors: Any, answers: Ints, *, most: int = MOST_ITEMS, seed: int = 0, n_threads: int = 1) -> Lesson:
+def training_set(
+    vectors: Any, answers: Ints, *, most: int = MOST_ITEMS, seed: int = 0, n_threads: int = 1
+) -> TrainingSet:
     """What to learn from answers (t, 3), each (anchor, near, far), about items with vectors (n, d).
 
     Parameters
@@ -53,9 +55,9 @@ def lesson_of(vectors: Any, answers: Ints, *, most: int = MOST_ITEMS, seed: int 
     X = np.asarray(vectors[rows], dtype=np.float32)
     said = from_neighbors(X, "classes", _NEAREST, np.random.default_rng(seed), n_threads)
     if not len(answers):
-        return Lesson(rows, said)
+        return TrainingSet(rows, said)
     share = VECTORS_COUNT / (VECTORS_COUNT + len(answers))
-    return Lesson(rows, _weighed(said, spread(X, np.searchsorted(rows, answers)), share))
+    return TrainingSet(rows, _weighed(said, spread(X, np.searchsorted(rows, answers)), share))
 
 
 def spread(X: Singles, answers: Ints, around: int = AROUND) -> TripletSet:

@@ -12,7 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from ..exceptions import InvalidInputError
-from ..workspace.folder import Workspace
+from ..workspace.workspace import Workspace
 from .app import LOOPBACK, create_app
 from .connections import Connection, Places
 

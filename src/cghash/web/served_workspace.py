@@ -15,19 +15,16 @@ from starlette.concurrency import run_in_threadpool
 from .._arrays import Ints
 from ..exceptions import CGHashError, InvalidInputError
 from ..lab.retrieval import Retrieval
-from ..workspace.answers import AnswerBook
-from ..workspace.folder import Workspace
-from ..workspace.items import Item
+from ..workspace.answer_cache import AnswerCache
+from ..workspace.item_table import Item
 from ..workspace.jobs import Jobs
 from ..workspace.quality import retrieval
 from ..workspace.questions import Questioner
-from ..workspace.versions import VECTORS, CodeSearch, VectorSearch, Versions
-from .batching import Batcher
-from .line import Line
+from ..workspace.versions import VECTORS, CodeSearch, Ranking, Versions
+from ..workspace.workspace import Workspace
+from .queues import SearchBatcher, WorkQueue
 
-__all__ = ["NoPictureError", "NotThereError", "Service"]
-
-Ranking = CodeSearch | VectorSearch
+__all__ = ["NoPictureError", "NotThereError", "ServedWorkspace"]
 
 _log = logging.getLogger("cghash.web")
 
@@ -48,19 +45,19 @@ class NoPictureError(Exception):
     """What was sent is no picture that can be read."""
 
 
-class Service:
+class ServedWorkspace:
     """One workspace, open for many requests."""
 
     def __init__(self, workspace: Workspace, n_jobs: int | None = None) -> None:
         self.workspace = workspace
         self.items, self.records = workspace.items, workspace.records
         self.versions = Versions(workspace, n_jobs)
-        self.book = AnswerBook(self.records)
+        self.answer_cache = AnswerCache(self.records)
         self.questioner = Questioner(workspace.vectors)
         self.jobs = Jobs(workspace)
-        self.batcher = Batcher()
-        self.pictures = Line("pictures to search by", _MOST_PICTURES)
-        self.thumbnails = Line("thumbnails", _MOST_THUMBNAILS)
+        self.batcher = SearchBatcher()
+        self.pictures = WorkQueue("pictures to search by", _MOST_PICTURES)
+        self.thumbnails = WorkQueue("thumbnails", _MOST_THUMBNAILS)
         self.room_for_records = asyncio.Semaphore(_MOST_ON_RECORDS)
         self._current: tuple[float, int | None] = (-np.inf, None)  # when it was looked up
         self._looking = False
@@ -163,7 +160,7 @@ class Service:
     def summary(self) -> dict[str, Any]:
         current = self.current
         last = 0 if current is None else self.records.version(current).last_answer
-        return self.book.summary(self.usable(), last)
+        return self.answer_cache.summary(self.usable(), last)
 
     def usable(self) -> Ranking:
         """The current model, or the vectors where it cannot be read: who answers must not wait for its mending."""

@@ -8,10 +8,9 @@ import math
 import os
 import sqlite3
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,8 @@ import numpy as np
 
 from .._arrays import Ints
 from ..exceptions import FormatError, InvalidInputError
-from .database import guard, readable
-from .filters import NUMBER, TEXT, Column, NumberColumn, TextColumn, Value, parse_filter
-from .plain_json import read_json
+from .item_filters import NUMBER, TEXT, Column, NumberColumn, TextColumn, Value, parse_filter
+from .untrusted import distrust_schema, read_json, readable
 
 __all__ = ["Attribute", "Item", "ItemTable"]
 
@@ -83,7 +81,7 @@ class ItemTable:
         self._lock = threading.Lock()
         self._damaged: set[str] = set()
         self._columns: dict[int, Column] = {}
-        self._answers: OrderedDict[tuple[str, ...], Ints] = OrderedDict()
+        self._rows_of = lru_cache(_REMEMBERED)(self._matching)
         if not self.path.is_file():
             raise FormatError(f"{path} must be the items of a workspace, but there is no such file")
         try:
@@ -138,17 +136,7 @@ class ItemTable:
         filters : `colour=red`, `year>=1990`, `year<=2000`, `title~sea` (contains, in whatever case); `colour=` means
             items that have none
         """
-        key = tuple(sorted(set(filters)))
-        with self._lock:
-            found = self._answers.get(key)
-        if found is None:
-            found = self._matching(key)
-        with self._lock:
-            self._answers[key] = found
-            self._answers.move_to_end(key)
-            while len(self._answers) > _REMEMBERED:
-                self._answers.popitem(last=False)
-        return found
+        return self._rows_of(tuple(sorted(set(filters))))
 
     def ids(self) -> list[str]:
         """The ids of all items, by row."""
@@ -182,6 +170,7 @@ class ItemTable:
         for connection in self._opened:
             connection.close()
         self._opened.clear()
+        self._rows_of.cache_clear()
         self._local = threading.local()
 
     def _by_row(self, column: str, rows: range | None = None) -> list[Any]:
@@ -210,7 +199,7 @@ class ItemTable:
             _log.error("%s: %s", self.path, words)
         self._damaged.add(words)
 
-    def _matching(self, filters: Sequence[str]) -> Ints:
+    def _matching(self, filters: tuple[str, ...]) -> Ints:
         conditions = [parse_filter(text, self.attributes) for text in filters]
         if not conditions:
             found = np.arange(self._n, dtype=np.int64)
@@ -260,7 +249,7 @@ class ItemTable:
             where = f"{self.path.resolve().as_uri()}?mode=ro&immutable=1"
             connection = sqlite3.connect(where, uri=True, check_same_thread=False)
             connection.text_factory = readable
-            guard(connection, self.path, _TABLES)
+            distrust_schema(connection, self.path, _TABLES)
             connection.execute(f"PRAGMA mmap_size = {_MAPPED}")
             with self._lock:
                 self._opened.append(connection)
