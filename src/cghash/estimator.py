@@ -101,7 +101,7 @@ def functions_of(model: Any) -> str | None:
             return checksum(model.functions_.family, model.functions_.arrays())
         except InvalidInputError:  # any classifier's own
             return None
-    from .peers.files import learned
+    from .peers.peer_files import learned
 
     arrays, plain = learned(model)
     return checksum(json.dumps([type(model).__name__, plain], sort_keys=True), arrays)

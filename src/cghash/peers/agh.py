@@ -10,16 +10,15 @@ with 1ᵀf = 0, where f = y − b⁺ on the positive side and b⁻ − y on the 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from .. import _validation as check
 from .._arrays import Bools, Floats
 from ..exceptions import InvalidInputError
 from ..learning.families.rbf import cluster_centres, squared_distances
-from .base import Peer
+from .base import Peer, whole
 
 _TINY = np.finfo(np.float64).tiny
 
@@ -54,6 +53,7 @@ class AGH(Peer):
     """
 
     prefixes = True
+    checks: ClassVar = {"layers": whole(1), "n_anchors": whole(2), "n_nearest": whole(1)}
 
     def __init__(
         self, n_bits: int = 64, *, layers: int = 2, n_anchors: int = 300, n_nearest: int = 2, random_state: Any = None
@@ -65,9 +65,7 @@ class AGH(Peer):
         self.random_state = random_state
 
     def _check(self) -> None:
-        check.check_whole(self.n_anchors, 2, "n_anchors")
-        check.check_whole(self.n_nearest, 1, "n_nearest")
-        if check.check_whole(self.layers, 1, "layers") > 2:
+        if self.layers > 2:
             raise InvalidInputError(f"layers must be 1 or 2, got {self.layers}")
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:

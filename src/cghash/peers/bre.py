@@ -9,15 +9,14 @@ changes its bit p at one value, and the objective between these values is found 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import _validation as check
 from .._arrays import Bools, Floats, Ints
 from ..learning.cpu.neighbors import nearest
 from ..learning.supervision import draw, draw_distinct
-from .base import Peer
+from .base import Peer, whole
 
 _TINY = np.finfo(np.float64).tiny
 
@@ -52,6 +51,7 @@ class BRE(Peer):
     """
 
     supervision = "optional"
+    checks: ClassVar = {"n_landmarks": whole(1), "n_train": whole(2), "n_pairs": whole(2), "n_sweeps": whole(0)}
 
     def __init__(
         self,
@@ -69,12 +69,6 @@ class BRE(Peer):
         self.n_pairs = n_pairs
         self.n_sweeps = n_sweeps
         self.random_state = random_state
-
-    def _check(self) -> None:
-        check.check_whole(self.n_landmarks, 1, "n_landmarks")
-        check.check_whole(self.n_train, 2, "n_train")
-        check.check_whole(self.n_pairs, 2, "n_pairs")
-        check.check_whole(self.n_sweeps, 0, "n_sweeps")
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         self.mean_ = X.mean(axis=0, dtype=np.float64)

@@ -11,19 +11,18 @@ gives, not those of step 1, stand in the loss of the following bits, which so ma
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.tree import DecisionTreeRegressor
 
-from .. import _validation as check
 from .._arrays import Array, Bools, Floats, Ints, rows_in_blocks
 from ..exceptions import FormatError
 from ..learning.cpu.features import fit_scaler, standardized
 from ..learning.families.tree import TreeFunctions, tree_functions
-from .base import Peer
+from .base import Peer, whole
 from .graph_cuts import blocks_of, infer_bits
-from .similarity import LabelGroups, Residue
+from .labels import LabelGroups, Residue
 
 _SEEN = 0.95  # of the weight, by a tree
 _ROWS = 512  # items that walk together: what they read stays in the cache
@@ -60,6 +59,7 @@ class FastHash(Peer):
 
     supervision = "required"
     prefixes = True
+    checks: ClassVar = dict.fromkeys(("n_trees", "max_depth", "n_tried"), whole(1))
 
     def __init__(
         self,
@@ -75,10 +75,6 @@ class FastHash(Peer):
         self.max_depth = max_depth
         self.n_tried = n_tried
         self.random_state = random_state
-
-    def _check(self) -> None:
-        for name in ("n_trees", "max_depth", "n_tried"):
-            check.check_whole(getattr(self, name), 1, name)
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         scaler = fit_scaler(X)

@@ -8,21 +8,20 @@ lower the quantisation error ‖B − VR‖² (an orthogonal Procrustes problem)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import _validation as check
-from .._arrays import Bools, Floats
+from .._arrays import Floats
 from ..exceptions import InvalidInputError
-from .base import Peer
+from .base import one_of, positive, whole
 from .labels import indicators
-from .projections import principal_components, project
+from .projections import HyperplanePeer, principal_components, project
 
 PROJECTIONS = ("auto", "pca", "cca")
 
 
-class ITQ(Peer):
+class ITQ(HyperplanePeer):
     """Iterative quantisation: PCA or CCA, turned so that the coordinates lie near the corners of a cube.
 
     Parameters
@@ -55,6 +54,7 @@ class ITQ(Peer):
     """
 
     supervision = "optional"
+    checks: ClassVar = {"projection": one_of(*PROJECTIONS), "n_iter": whole(1), "regularization": positive}
 
     def __init__(
         self,
@@ -71,11 +71,6 @@ class ITQ(Peer):
         self.regularization = regularization
         self.random_state = random_state
 
-    def _check(self) -> None:
-        check.check_choice(self.projection, PROJECTIONS, "projection")
-        check.check_whole(self.n_iter, 1, "n_iter")
-        check.check_positive(self.regularization, "regularization")
-
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         if self.projection == "cca" and labels is None:
             raise InvalidInputError("projection='cca' learns from labels: requires y to be passed, got y=None")
@@ -91,9 +86,6 @@ class ITQ(Peer):
         self.rotation_, self.quantisation_errors_ = rotate(V, R, self.n_iter)
         self.directions_ = self.rotation_.T @ W
         return n_bits
-
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray(project(X, self.mean_, self.directions_) > 0)
 
 
 def rotate(V: Floats, R: Floats, n_iter: int) -> tuple[Floats, Floats]:

@@ -8,16 +8,15 @@ from a normal distribution in the kernel's space has (the central limit theorem)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.metrics.pairwise import additive_chi2_kernel, euclidean_distances, pairwise_kernels
 
-from .. import _validation as check
 from .._arrays import Bools, Floats
 from ..exceptions import InvalidInputError, NothingToLearnError
-from .base import Peer
+from .base import Peer, one_of, optional, positive, whole
 
 KERNELS = ("rbf", "linear", "chi2")
 _RANGE = 1e-10  # of the largest eigenvalue: smaller ones are rounding
@@ -55,6 +54,12 @@ class KLSH(Peer):
     """
 
     prefixes = True
+    checks: ClassVar = {
+        "kernel": one_of(*KERNELS),
+        "gamma": optional(positive),
+        "n_landmarks": whole(2),
+        "n_drawn": whole(1),
+    }
 
     def __init__(
         self,
@@ -72,13 +77,6 @@ class KLSH(Peer):
         self.n_landmarks = n_landmarks
         self.n_drawn = n_drawn
         self.random_state = random_state
-
-    def _check(self) -> None:
-        check.check_choice(self.kernel, KERNELS, "kernel")
-        check.check_whole(self.n_landmarks, 2, "n_landmarks")
-        check.check_whole(self.n_drawn, 1, "n_drawn")
-        if self.gamma is not None:
-            check.check_positive(self.gamma, "gamma")
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         chosen = rng.choice(len(X), min(self.n_landmarks, len(X)), replace=False)

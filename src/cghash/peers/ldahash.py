@@ -10,15 +10,14 @@ the one with the largest sum of true positive and true negative rates over pairs
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 
-from .. import _validation as check
 from .._arrays import Bools, Floats, Ints
 from ..exceptions import NothingToLearnError
-from .base import Peer
+from .base import Peer, not_negative, one_of
 from .labels import similar
 from .projections import principal_components, project, signed
 
@@ -57,6 +56,7 @@ class LDAHash(Peer):
 
     supervision = "required"
     prefixes = True
+    checks: ClassVar = {"projection": one_of(*PROJECTIONS), "regularization": not_negative, "alpha": not_negative}
 
     def __init__(
         self, n_bits: int = 64, *, projection: str = "lda", regularization: float = 0.1, alpha: float = 2.0
@@ -65,11 +65,6 @@ class LDAHash(Peer):
         self.projection = projection
         self.regularization = regularization
         self.alpha = alpha
-
-    def _check(self) -> None:
-        check.check_choice(self.projection, PROJECTIONS, "projection")
-        check.check_positive(self.regularization, "regularization", zero=True)
-        check.check_positive(self.alpha, "alpha", zero=True)
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         pairs = Pairs.of(labels)

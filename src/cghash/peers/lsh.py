@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Bools
-from .base import Peer
+from .projections import HyperplanePeer
 
 
-class LSH(Peer):
+class LSH(HyperplanePeer):
     """Locality-sensitive hashing: one random hyperplane a bit, through the mean of the items.
 
     Parameters
@@ -48,6 +47,3 @@ class LSH(Peer):
         self.directions_ = rng.standard_normal((self.n_bits, X.shape[1]))
         self.mean_ = X.mean(axis=0, dtype=np.float64) if self.center else np.zeros(X.shape[1])
         return self.n_bits
-
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray((X - self.mean_) @ self.directions_.T > 0)

@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Bools
-from .base import Peer
-from .projections import principal_components, project
+from .projections import HyperplanePeer, principal_components
 
 
-class PCAH(Peer):
+class PCAH(HyperplanePeer):
     """Sign of PCA: one bit for each of the leading principal components.
 
     Parameters
@@ -42,6 +40,3 @@ class PCAH(Peer):
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         self.mean_, self.directions_, _ = principal_components(X, self.n_bits)
         return len(self.directions_)
-
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray(project(X, self.mean_, self.directions_) > 0)

@@ -10,21 +10,20 @@ the first term stay whole: directions need not be orthogonal, and there may be m
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from .. import _validation as check
-from .._arrays import Bools, Floats
-from .base import Peer
+from .._arrays import Floats
+from .base import not_negative, positive, whole
 from .labels import signs_of_similarity
-from .projections import principal_components, project, signed
+from .projections import HyperplanePeer, principal_components, project, signed
 
 _DENSE = 100  # features: fewer are solved for at once
 
 
-class SPLH(Peer):
+class SPLH(HyperplanePeer):
     """Sequential projection learning: each direction mends the pairs that the one before got wrong.
 
     The items are scaled to a mean squared length of 1 about their mean, and both terms of M are means, over pairs and
@@ -56,6 +55,7 @@ class SPLH(Peer):
 
     supervision = "required"
     prefixes = True
+    checks: ClassVar = {"n_labelled": whole(2), "eta": positive, "alpha": not_negative}
 
     def __init__(
         self,
@@ -72,11 +72,6 @@ class SPLH(Peer):
         self.alpha = alpha
         self.random_state = random_state
 
-    def _check(self) -> None:
-        check.check_whole(self.n_labelled, 2, "n_labelled")
-        check.check_positive(self.eta, "eta")
-        check.check_positive(self.alpha, "alpha", zero=True)
-
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         chosen = np.sort(rng.permutation(len(X))[: self.n_labelled])
         self.mean_, components, variances = principal_components(X, X.shape[1])
@@ -87,9 +82,6 @@ class SPLH(Peer):
         W = sequence(Z, S, self.eta * scale**2 * variances, self.alpha, start, self.n_bits)
         self.directions_ = signed(W @ components)
         return len(W)
-
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray(project(X, self.mean_, self.directions_) > 0)
 
 
 def sequence(Z: Floats, S: Any, variances: Floats, alpha: float, start: Floats, m: int) -> Floats:

@@ -9,17 +9,15 @@ stumps are the bits, the α their weights.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import _validation as check
 from .._arrays import Bools, Floats, Ints
-from ..exceptions import InvalidInputError
 from ..learning.cpu.neighbors import nearest
 from ..learning.families.ranks import midpoint
 from ..learning.supervision import draw
-from .base import Peer
+from .base import Peer, whole
 
 
 class SSC(Peer):
@@ -56,6 +54,12 @@ class SSC(Peer):
 
     supervision = "required"
     prefixes = True
+    checks: ClassVar = {
+        "n_pairs": whole(2),
+        "n_neighbors": whole(1),
+        "n_thresholds": whole(1, 255),
+        "max_features": whole(1),
+    }
 
     def __init__(
         self,
@@ -73,13 +77,6 @@ class SSC(Peer):
         self.n_thresholds = n_thresholds
         self.max_features = max_features
         self.random_state = random_state
-
-    def _check(self) -> None:
-        check.check_whole(self.n_pairs, 2, "n_pairs")
-        check.check_whole(self.n_neighbors, 1, "n_neighbors")
-        check.check_whole(self.max_features, 1, "max_features")
-        if check.check_whole(self.n_thresholds, 1, "n_thresholds") > 255:
-            raise InvalidInputError(f"n_thresholds must be at most 255, got {self.n_thresholds}")
 
     @property
     def weights_(self) -> Floats:  # type: ignore[override]

@@ -9,14 +9,13 @@ vector machine for each bit, which answers for items not seen.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from .. import _validation as check
 from .._arrays import Bools, Floats
-from .base import Peer
+from .base import Peer, one_of, positive, whole
 
 _NUMBERS = 1 << 22  # of edges' features at a time: 32 MB
 _BATCH = 64  # eigenvectors are computed so many at a time: shorter fits find the same ones
@@ -50,6 +49,7 @@ class STH(Peer):
     """
 
     prefixes = True
+    checks: ClassVar = {"n_neighbors": whole(1), "weights": one_of("cosine", "heat"), "C": positive}
 
     def __init__(
         self,
@@ -63,11 +63,6 @@ class STH(Peer):
         self.n_neighbors = n_neighbors
         self.weights = weights
         self.C = C
-
-    def _check(self) -> None:
-        check.check_whole(self.n_neighbors, 1, "n_neighbors")
-        check.check_choice(self.weights, ("cosine", "heat"), "weights")
-        check.check_positive(self.C, "C")
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         graph = neighbor_graph(X, self.n_neighbors, self.weights)
