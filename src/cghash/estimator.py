@@ -52,7 +52,7 @@ class CodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         if device is None and not is_on_gpu(X):
             return pack(self.transform(X))
-        from .encoding import encode_on
+        from .device_codes import encode_on
 
         check_is_fitted(self)
         return encode_on(self, X, device)

@@ -1,4 +1,4 @@
-"""Codes in parts: a folder with a Parquet file for each partition, and what tells that it is whole.
+"""Codes in parts: `encode` writes a Parquet file for each partition, and `Encoded` is a folder of them that is whole.
 
 | file                  | what                                                                                   |
 |-----------------------|----------------------------------------------------------------------------------------|
@@ -6,8 +6,6 @@
 | `_model.cghash`       | the model, from which workers encode                                                   |
 | `part-000000.parquet` | ids and codes of a partition, as `ParquetStore` writes them, and its fingerprint       |
 | `_manifest.json`      | written last: all parts, with what they hold                                           |
-
-Readers of folders of Parquet files leave out names that begin with _.
 """
 
 from __future__ import annotations
@@ -15,30 +13,36 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
+import warnings
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import models
 from .._arrays import Codes, Ints
-from .._unfinished import remove_abandoned
 from .._validation import check_whole
-from ..exceptions import FormatError, InvalidInputError
-from ..storage import digest, write_atomically, written_atomically
+from ..exceptions import CGHashWarning, FormatError, InvalidInputError
+from ..index.checks import check_different
+from ..storage import digest, written_atomically
 from ..stores.base import checked, require
-from ..stores.origin import Origin, read_header
+from ..stores.origin import Origin, origin_of, read_header
 from ..stores.parquet import KEY, ROWS_IN_A_GROUP, read_codes, to_arrow
+from .clients import connected, in_any_order
+from .datasets import Dataset
 from .partitions import Partition
+from .progress import PartsProgress
+from .work_folders import MANIFEST, MODEL, begin, read_json, write_json
 
 FORMAT, VERSION = "cghash-parts", 1
-BEGUN, MODEL, MANIFEST = "_begun.json", "_model.cghash", "_manifest.json"
+ROWS = 1 << 14  # items in a worker's memory at a time, beside a row group's pages
 DIFFERS = {
     "model": "which holds codes of another model",
     "dataset": "which holds codes of another data set, or of this one before it changed",
 }
-_OURS = r"part-\d{6,}\.parquet|shard-\d{6,}\.index|_manifest\.json|_model\.cghash"  # that work in a folder writes
 _PARTITION = b"cghash.partition"  # beside the description of the codes
 
 
@@ -128,24 +132,78 @@ class Encoded:
         write_json(self.folder / MANIFEST, FORMAT, VERSION, about)
 
 
-def begin(folder: Path, kind: str, about: dict[str, Any], words: dict[str, str]) -> None:
-    """Make a folder for some work, described in `_begun.json`; one that holds something else is refused.
+def encode(
+    dataset: Dataset,
+    model: Any,
+    out: str | os.PathLike[str],
+    client: Any = None,
+    *,
+    rows: int = ROWS,
+    verbose: bool = False,
+) -> Encoded:
+    """Write the codes of a data set: a Parquet file for each partition, with columns `id` and `code`.
+
+    Workers read, encode and write; neither items nor codes travel. A part is written beside its place and renamed, and
+    a manifest comes last, so what is there is whole. Called again after a kill, it goes on: parts of the same model
+    and the same partition are kept.
 
     Parameters
     ----------
-    about : what the work is of
-    words : for each entry of it, what to say of a folder where it differs
+    dataset : the items
+    model : fitted CGHash, or a peer that ranks by Hamming distance
+    out : folder, which all workers see under this path; new, empty, or one that the same work was begun in
+    client : `distributed.Client`, address of a scheduler, or None: processes of this machine
+    rows : items that a worker holds at a time
+    verbose : whether to tell of the progress
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from cghash.peers import LSH
+    >>> X = np.random.default_rng(0).normal(size=(100, 4))
+    >>> model = LSH(16, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder, connected(n_workers=1) as client:
+    ...     encoded = encode(Dataset.from_arrays(X, rows=40), model, folder, client)
+    >>> len(encoded), len(encoded.parts)
+    (100, 3)
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / BEGUN).exists():  # a writer may have died before it was whole
-        remove_abandoned(folder, re.escape(BEGUN))
-    if not any(folder.iterdir()):
-        write_json(folder / BEGUN, kind, VERSION, about)
-    found = read_json(folder / BEGUN, kind, VERSION, f"out must be a new or empty folder, got {folder}, which is not")
-    remove_abandoned(folder, _OURS)
-    for name, what in words.items():
-        if found.get(name) != about[name]:
-            raise InvalidInputError(f"out must be a new folder, or hold the same work, got {folder}, {what}")
+    origin = origin_of(model)
+    check_whole(rows, 1, "rows")
+    if dataset.n_features != model.n_features_in_:
+        raise InvalidInputError(
+            f"dataset must hold items of the model's {model.n_features_in_} features, got {dataset.n_features}"
+        )
+    _check_columns(dataset, model)
+    folder = Path(os.path.abspath(out))
+    begin(folder, FORMAT, {"model": origin.fingerprint, "dataset": dataset.fingerprint}, DIFFERS)
+    _save_model(model, folder / MODEL)
+    parts = {i: finished_part(folder / part_name(i), origin, identity(p)) for i, p in enumerate(dataset.partitions)}
+    missing = [i for i, part in parts.items() if part is None]
+    with PartsProgress(len(parts), "encoding", verbose) as progress:
+        progress.done(len(parts) - len(missing))
+        if missing:
+            calls = ((dataset.partitions[i], str(folder), i, origin.fingerprint, rows) for i in missing)
+            with connected(client) as opened:
+                for number, part in in_any_order(opened, encode_part, calls):
+                    parts[missing[number]] = part
+                    progress.done(1)
+    encoded = Encoded(folder, origin, tuple(parts[i] for i in sorted(parts)), len(parts) - len(missing))  # type: ignore[misc]
+    encoded.save()
+    return encoded
+
+
+def encode_part(partition: Partition, folder: str, number: int, fingerprint: str, rows: int) -> Part:
+    """Encode one partition, on a worker."""
+    model, origin = _loaded(folder, fingerprint)
+    codes = np.empty((partition.n_rows, origin.n_bytes), np.uint8)
+    ids = np.empty(partition.n_rows, np.int64)
+    first = 0
+    for block in partition.read_batches(rows):
+        here = slice(first, first + len(block.ids))
+        codes[here], ids[here] = model.encode(block.X), block.ids
+        first = here.stop
+    check_different(ids, f"ids of {partition.name}")
+    return write_part(Path(folder) / part_name(number), origin, codes, ids, identity(partition))
 
 
 def part_name(number: int) -> str:
@@ -184,19 +242,32 @@ def identity(partition: Partition) -> str:
     return hashlib.sha256(f"{partition.n_rows} {partition.first} {partition.fingerprint}".encode()).hexdigest()
 
 
-def write_json(path: Path, kind: str, version: int, about: dict[str, Any]) -> None:
-    write_atomically(path, json.dumps({"format": kind, "version": version, **about}, indent=1).encode())
+@lru_cache(maxsize=2)
+def _loaded(folder: str, fingerprint: str) -> tuple[Any, Origin]:
+    """The model of a folder, once for each worker; it encodes on one thread, as other tasks have the other cores."""
+    path = Path(folder) / MODEL
+    model: Any = models.load(path)
+    if "n_jobs" in model.get_params():
+        model.set_params(n_jobs=1)
+    if hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_  # vectors have no names; their number is checked
+    origin = origin_of(model)
+    if origin.fingerprint != fingerprint:
+        raise FormatError(f"{path} is not the model that the work was begun with")
+    return model, origin
 
 
-def read_json(path: Path, kind: str, version: int, missing: str) -> dict[str, Any]:
-    """What `write_json` wrote; FormatError for anything else, in the given words where it is not there."""
-    try:
-        about = json.loads(path.read_bytes())
-        found, number = about["format"], about["version"]
-    except FileNotFoundError as error:
-        raise FormatError(f"{missing}: {path.name} is missing") from error
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise FormatError(f"{path} is damaged, or not a file of cghash") from error
-    if found != kind or type(number) is not int or not 1 <= number <= version:
-        raise FormatError(f"{path} must be {kind}, version 1 to {version}, got {found!r}, version {number!r}")
-    return about  # type: ignore[no-any-return]
+def _check_columns(dataset: Dataset, model: Any) -> None:
+    """Columns of numbers must be those that the model was fitted on, in their order; a column of lists has any name."""
+    known = list(getattr(model, "feature_names_in_", []))
+    if len(dataset.columns) > 1 and known and dataset.feature_names != known:
+        raise InvalidInputError(
+            f"vector must name the columns that the model was fitted on, {known}, got {dataset.feature_names}"
+        )
+
+
+def _save_model(model: Any, path: Path) -> None:
+    if not path.exists():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CGHashWarning)  # of parameters that only fitting again would need
+            model.save(path)

@@ -22,10 +22,20 @@ from ..exceptions import FormatError, InvalidInputError
 from ..index.checks import check_ids, check_queries, check_radius
 from ..stores.origin import Origin, read_header
 from .clients import at_home, connected, in_any_order, workers_of
-from .merging import Nearest, Within, merged_nearest, merged_within
-from .parts import MANIFEST, Encoded, Part, begin, read_json, write_json
+from .encoded_parts import Encoded, Part
 from .progress import PartsProgress
-from .shards import Shard, build_shard, search_shards, search_within, shared_ids
+from .shards import (
+    Nearest,
+    Shard,
+    Within,
+    build_shard,
+    merged_nearest,
+    merged_within,
+    search_shards,
+    search_within,
+    shared_ids,
+)
+from .work_folders import MANIFEST, begin, read_json, write_json
 
 FORMAT, VERSION = "cghash-shards", 1
 CODES = 1 << 24  # of a shard

@@ -20,13 +20,13 @@ from ...learning.cpu.pairs import SignedPairs
 from ...learning.losses import loss_of
 from ...learning.triplets import TripletSet, from_rows
 from ..partitions import Partition
-from .frames import Frame, Planes, Prepared, RBFFrame
-from .totals import Sums
+from .feature_maps import FeatureMap, Planes, Prepared, RBFFeatureMap
+from .tree_sums import Sums
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a share's items come from; with `near` and `far`, row i of the three is a triplet of the user's own."""
+    """Where a partition's items come from; with `near` and `far`, row i of the three is a triplet of the user's own."""
 
     number: int
     items: Partition
@@ -49,7 +49,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Plan:
-    """What decides a share besides its items."""
+    """What decides a partition besides its items."""
 
     model: CGHash  # not fitted: its parameters
     seed: int
@@ -58,21 +58,21 @@ class Plan:
 
 @dataclass(frozen=True)
 class History:
-    """All that happened to the shares so far, so that a lost one can be made again."""
+    """All that happened to the partitions so far, so that a lost one can be made again."""
 
-    frame: Frame | None = None
-    n_triplets: int = 0  # of all shares together
+    feature_map: FeatureMap | None = None
+    n_triplets: int = 0  # of all partitions together
     planes: Planes | None = None
     weights: Floats | None = None  # at which slopes were taken last
 
 
-class Share:
-    """One partition of a fit; every method named in `sums.py` answers with sums over its items or triplets."""
+class FitPartition:
+    """One partition of a fit; every method named in `backend.py` answers with sums over its items or triplets."""
 
     def __init__(self, source: Source, plan: Plan, n_threads: int) -> None:
         self.source, self.plan, self.n_threads = source, plan, n_threads
-        self.step = 0  # how many of the calls that change a share it has seen
-        self.frame: Frame | None = None
+        self.step = 0  # how many of the calls that change a partition it has seen
+        self.feature_map: FeatureMap | None = None
         X, y = source.read()
         self.n_items = len(X)
         self.triplets = self._compared(X, y)
@@ -82,8 +82,8 @@ class Share:
 
     def restore(self, history: History) -> None:
         """Go through what happened before."""
-        if history.frame is not None:
-            self.begin(history.frame, history.n_triplets)
+        if history.feature_map is not None:
+            self.begin(history.feature_map, history.n_triplets)
         if history.planes is not None:
             self.append(history.planes)
         if history.weights is not None:
@@ -115,28 +115,28 @@ class Share:
         return (sum((np.sum((block - mean) ** 2, axis=0) for block in blocks), np.zeros(X.shape[1])),)
 
     def rows(self, numbers: list[Ints]) -> Array:
-        """Some items, by the rows that each share is asked for."""
+        """Some items, by the rows that each partition is asked for."""
         return self.items()[numbers[self.source.number]]
 
-    def bump_sum(self, frame: RBFFrame) -> Sums:
+    def bump_sum(self, feature_map: RBFFeatureMap) -> Sums:
         """Σ of the bumps (m,)."""
-        return (frame.bumps(self.items()).sum(axis=0, dtype=np.float64),)
+        return (feature_map.bumps(self.items()).sum(axis=0, dtype=np.float64),)
 
-    def bump_square(self, frame: RBFFrame) -> Sums:
+    def bump_square(self, feature_map: RBFFeatureMap) -> Sums:
         """Σ of the squared bumps of all landmarks."""
-        return (float(np.sum(frame.bumps(self.items()) ** 2, dtype=np.float64)),)
+        return (float(np.sum(feature_map.bumps(self.items()) ** 2, dtype=np.float64)),)
 
-    # what changes a share
+    # what changes a partition
 
-    def begin(self, frame: Frame, n_triplets: int) -> Sums:
+    def begin(self, feature_map: FeatureMap, n_triplets: int) -> Sums:
         """The features are known, and what one triplet of `n_triplets` weighs."""
-        self.frame = frame
+        self.feature_map = feature_map
         if self.plan.in_memory:
-            self._prepared, self._items = frame.prepared(self.items(), self.n_threads), None
+            self._prepared, self._items = feature_map.prepared(self.items(), self.n_threads), None
         if self.triplets is None:
             return ()
         t = self.triplets
-        weights = t.weights * (t.n_triplets / n_triplets)  # so that the weights of all shares sum to 1
+        weights = t.weights * (t.n_triplets / n_triplets)  # so that the weights of all partitions sum to 1
         t = TripletSet(t.anchors, t.near, t.near_ptr, t.far, t.far_ptr, weights, t.n_items)
         model = self.plan.model
         self.columns = Columns(t, loss_of(model.loss), self.n_threads, min(model.n_bits, 256))
@@ -214,8 +214,8 @@ class Share:
         return self.source.read()[0] if self._items is None else self._items
 
     def prepared(self) -> Prepared:
-        assert self.frame is not None
-        return self.frame.prepared(self.items(), self.n_threads) if self._prepared is None else self._prepared
+        assert self.feature_map is not None
+        return self.feature_map.prepared(self.items(), self.n_threads) if self._prepared is None else self._prepared
 
     def passes(self) -> CpuItemSums | None:
         """Over the live items of the last slopes; None where there are none."""
@@ -241,5 +241,5 @@ class Share:
 
 
 def _told(number: bytes, bits: Bools) -> int:
-    """A number that tells the bits of a share; such numbers are added up."""
+    """A number that tells the bits of a partition; such numbers are added up."""
     return int.from_bytes(hashlib.blake2b(number + b" " + np.packbits(bits).tobytes(), digest_size=16).digest())
