@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from .._arrays import Codes
 from .._validation import check_whole
+from ..codes import repeat_bits
 from ..exceptions import CGHashWarning, FormatError, InvalidInputError
 from ..index.checks import check_codes, check_ids
 from .base import Found, Path, Store, check_asked, checked, require
@@ -28,7 +29,6 @@ from .postgres_copy import as_text, from_text, payload_columns
 from .postgres_layout import Layout, beside_values, check_name, layout_from, layout_of
 from .postgres_session import Session, place
 from .postgres_tables import (
-    Building,
     Given,
     Graph,
     check_table,
@@ -97,15 +97,17 @@ class PostgresStore(Store):
         """
         origin, packed, numbers = checked(model, codes, ids)
         given = Given(numbers, packed, payload_columns(payload, len(packed)))
-        graph = Building(None if memory is None else check_whole(memory, 1, "memory")) if hnsw else None
+        if hnsw and memory is not None:
+            memory = check_whole(memory, 1, "memory")
         session = _session(path, table)
         layout = layout_of(origin, "", table, n_bits)
+
+        def replaced(cursor: Any) -> None:
+            here = replace(layout, schema=schema_of(cursor))
+            replace_table(cursor, here, given, session.where, hnsw=hnsw, memory=memory)
+
         try:
-            session.change(
-                lambda cursor: replace_table(
-                    cursor, replace(layout, schema=schema_of(cursor)), given, graph, session.where
-                )
-            )
+            session.change(replaced)
             for notice in session.notices:
                 if "maintenance_work_mem" in notice:
                     warnings.warn(f"{notice}: slow; memory= gives more", CGHashWarning, stacklevel=2)
@@ -293,8 +295,8 @@ class _Search:
         return Ranked(distances, np.array([row[0] for row in rows], dtype=np.int64), True)
 
     def _expanded(self, query: Codes) -> str:
-        bits = np.unpackbits(query, bitorder="little", count=self.origin.n_bits)
-        return "".join(map(str, np.repeat(bits, self.layout.counts))).ljust(self.layout.expanded_bits, "0")
+        n_bits = self.layout.expanded_bits
+        return as_text(repeat_bits(query[None], self.layout.counts, n_bits), n_bits)[0]
 
     def _use_graph(self, cursor: Any, wanted: int) -> None:
         """Only the graph gives rows in order; it keeps enough in view, and goes on where these are too few."""
