@@ -405,7 +405,7 @@ def test_triplets_of_a_partition_are_among_its_own_items(digits, rows):
     X, y = digits
     here = Here(Dataset.from_arrays(X[:400], y[:400], rows=rows), CGHash(4))
     for partition in here.partitions:
-        if partition.triplets is not None:
+        if partition.triplets.n_triplets:
             assert partition.triplets.n_items == partition.n_items
             assert partition.triplets.near.max() < partition.n_items
     assert sum(partition.n_items for partition in here.partitions) == 400

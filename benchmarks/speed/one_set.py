@@ -12,7 +12,7 @@ from cghash.learning.triplets import TripletSet
 
 def joined(partitions: list[FitPartition]) -> TripletSet:
     """The triplets of all partitions as one set over all items: what a single process learns from."""
-    sets = [partition.triplets for partition in partitions if partition.triplets is not None]
+    sets = [partition.triplets for partition in partitions]
     offsets = np.cumsum([0, *(partition.n_items for partition in partitions)])
     n = sum(t.n_triplets for t in sets)
 

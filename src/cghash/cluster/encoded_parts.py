@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import warnings
 from dataclasses import asdict, dataclass
@@ -27,15 +26,15 @@ from .._arrays import Codes, Ints
 from .._validation import check_whole
 from ..exceptions import CGHashWarning, FormatError, InvalidInputError
 from ..index.checks import check_different
-from ..storage import digest, written_atomically
+from ..storage import digest
 from ..stores.base import checked, require
 from ..stores.origin import Origin, origin_of, read_header
-from ..stores.parquet import KEY, ROWS_IN_A_GROUP, read_codes, to_arrow
+from ..stores.parquet import KEY, ROWS_IN_A_GROUP, read_codes, to_arrow, write_codes
 from .clients import connected, in_any_order
 from .datasets import Dataset
 from .partitions import Partition
 from .progress import PartsProgress
-from .work_folders import MANIFEST, MODEL, begin, read_json, write_json
+from .work_folders import MANIFEST, MODEL, begin, read_manifest, write_manifest
 
 FORMAT, VERSION = "cghash-parts", 1
 ROWS = 1 << 14  # items in a worker's memory at a time, beside a row group's pages
@@ -85,16 +84,16 @@ class Encoded:
     def open(cls, folder: str | os.PathLike[str]) -> Encoded:
         """Read what `encode` wrote; FormatError where it is not whole."""
         place = Path(folder)
-        about = read_json(place / MANIFEST, FORMAT, VERSION, f"{place} holds no codes, or `encode` has not finished")
-        try:
-            origin = read_header(json.dumps(about["origin"]), str(place / MANIFEST))[0]
-            parts = tuple(Part(str(p["file"]), int(p["n_codes"]), str(p["content"])) for p in about["parts"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise FormatError(f"{place / MANIFEST} is damaged: {error}") from error
-        for part in parts:
-            if not (place / part.file).is_file():
-                raise FormatError(f"{place} is not whole: {part.file} is missing")
-        return cls(place, origin, parts)
+        missing = "no codes, or `encode` has not finished"
+        origin, parts = read_manifest(
+            place,
+            str(place),
+            FORMAT,
+            VERSION,
+            missing,
+            lambda about: [Part(str(p["file"]), int(p["n_codes"]), str(p["content"])) for p in about["parts"]],
+        )
+        return cls(place, origin, tuple(parts))
 
     @classmethod
     def write(
@@ -128,8 +127,8 @@ class Encoded:
 
     def save(self) -> None:
         """Write the manifest, which makes the folder whole."""
-        about = {"origin": json.loads(self.origin.header()), "parts": [asdict(part) for part in self.parts]}
-        write_json(self.folder / MANIFEST, FORMAT, VERSION, about)
+        parts = [asdict(part) for part in self.parts]
+        write_manifest(self.folder, FORMAT, VERSION, self.origin, {"parts": parts})
 
 
 def encode(
@@ -214,14 +213,7 @@ def write_part(path: Path, origin: Origin, codes: Codes, ids: Ints, source: str)
     """Write a part beside its place and rename it: whole, or not there. `source` tells what it was made of."""
     table = to_arrow(origin, codes, ids)
     metadata = table.schema.metadata | {_PARTITION: source.encode()}
-    with written_atomically(path) as file:
-        require("pyarrow.parquet", "dask").write_table(
-            table.replace_schema_metadata(metadata),
-            file,
-            row_group_size=ROWS_IN_A_GROUP,
-            use_dictionary=False,
-            write_page_checksum=True,
-        )
+    write_codes(path, table.replace_schema_metadata(metadata))
     return Part(path.name, len(codes), digest([ids, codes]))
 
 

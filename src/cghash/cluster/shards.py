@@ -71,24 +71,18 @@ def search_shards(
     folder: str, shards: Sequence[Shard], queries: Codes, k: int, wanted: Ints | None
 ) -> tuple[Nearest, Ints]:
     """The k nearest in some shards, and which of the wanted ids they hold."""
-    found, present = [], []
-    for shard in shards:
-        index, chosen = _chosen(folder, shard, wanted)
-        found.append(index.search(queries, max(1, min(k, shard.n_codes)), filter=chosen))
-        present.append(np.zeros(0, np.int64) if chosen is None else chosen)
-    return merged_nearest(found, k), np.concatenate(present)
+    opened_shards = [_opened_with(folder, shard, wanted) for shard in shards]
+    found = [one.search(queries, max(1, min(k, len(one))), filter=chosen) for one, chosen in opened_shards]
+    return merged_nearest(found, k), _present(opened_shards)
 
 
 def search_within(
     folder: str, shards: Sequence[Shard], queries: Codes, radius: float, wanted: Ints | None
 ) -> tuple[Within, Ints]:
     """All within a distance in some shards, and which of the wanted ids they hold."""
-    found, present = [], []
-    for shard in shards:
-        index, chosen = _chosen(folder, shard, wanted)
-        found.append(index.range_search(queries, radius, filter=chosen))
-        present.append(np.zeros(0, np.int64) if chosen is None else chosen)
-    return merged_within(found), np.concatenate(present)
+    opened_shards = [_opened_with(folder, shard, wanted) for shard in shards]
+    found = [one.range_search(queries, radius, filter=chosen) for one, chosen in opened_shards]
+    return merged_within(found), _present(opened_shards)
 
 
 def merged_nearest(found: Sequence[Nearest], k: int) -> Nearest:
@@ -140,9 +134,14 @@ def _mapped(path: str, digest: str, which: tuple[int, int], n_threads: int) -> W
     return index
 
 
-def _chosen(folder: str, shard: Shard, wanted: Ints | None) -> tuple[WeightedHammingIndex, Ints | None]:
+def _opened_with(folder: str, shard: Shard, wanted: Ints | None) -> tuple[WeightedHammingIndex, Ints | None]:
+    """The index of a shard, and which of the wanted ids it holds."""
     index = opened(folder, shard)
     return index, None if wanted is None else np.intersect1d(wanted, index.ids, assume_unique=True)
+
+
+def _present(opened_shards: Sequence[tuple[WeightedHammingIndex, Ints | None]]) -> Ints:
+    return np.concatenate([np.zeros(0, np.int64), *(chosen for _, chosen in opened_shards if chosen is not None)])
 
 
 def _threads() -> int:

@@ -7,16 +7,26 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from .._unfinished import remove_abandoned
 from ..exceptions import FormatError, InvalidInputError
 from ..storage import write_atomically
+from ..stores.origin import Origin, read_header
 
 BEGUN, MODEL, MANIFEST = "_begun.json", "_model.cghash", "_manifest.json"
 _VERSION = 1  # of `_begun.json`
 _OURS = r"part-\d{6,}\.parquet|shard-\d{6,}\.index|_manifest\.json|_model\.cghash"  # that work in a folder writes
+
+
+class _File(Protocol):
+    @property
+    def file(self) -> str: ...
+
+
+F = TypeVar("F", bound=_File)
 
 
 def begin(folder: Path, kind: str, about: dict[str, Any], words: dict[str, str]) -> None:
@@ -37,6 +47,34 @@ def begin(folder: Path, kind: str, about: dict[str, Any], words: dict[str, str])
     for name, what in words.items():
         if found.get(name) != about[name]:
             raise InvalidInputError(f"out must be a new folder, or hold the same work, got {folder}, {what}")
+
+
+def write_manifest(folder: Path, kind: str, version: int, origin: Origin, about: dict[str, Any]) -> None:
+    """Say of a folder that it is whole, whose codes it holds, and in which files."""
+    write_json(folder / MANIFEST, kind, version, {"origin": json.loads(origin.header()), **about})
+
+
+def read_manifest(
+    folder: Path, name: str, kind: str, version: int, missing: str, files_of: Callable[[dict[str, Any]], list[F]]
+) -> tuple[Origin, list[F]]:
+    """Whose codes a folder holds, and its files, which must all be there; FormatError where it is not whole.
+
+    Parameters
+    ----------
+    name : of the folder, in messages
+    missing : what it holds where it has no manifest
+    files_of : the files that a manifest tells of
+    """
+    path = folder / MANIFEST
+    about = read_json(path, kind, version, f"{name} holds {missing}")
+    try:
+        origin, files = read_header(json.dumps(about["origin"]), str(path))[0], files_of(about)
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{path} is damaged: {error}") from error
+    for one in files:
+        if not (folder / one.file).is_file():
+            raise FormatError(f"{name} is not whole: {one.file} is missing")
+    return origin, files
 
 
 def write_json(path: Path, kind: str, version: int, about: dict[str, Any]) -> None:

@@ -40,11 +40,10 @@ class Source:
             return first.X, first.y
         return np.concatenate([first.X, self.near.read().X, self.far.read().X]), None
 
-    def own_triplets(self) -> TripletSet | None:
-        if self.near is None:
-            return None
+    def own_triplets(self) -> TripletSet:
+        """Anchor, near and far item of each row of three partitions."""
         t = np.arange(self.items.n_rows)
-        return from_rows(np.stack([t, t + len(t), t + 2 * len(t)], axis=1), 3 * len(t)) if len(t) else None
+        return from_rows(np.stack([t, t + len(t), t + 2 * len(t)], axis=1), 3 * len(t)) if len(t) else _no_triplets(0)
 
 
 @dataclass(frozen=True)
@@ -96,8 +95,8 @@ class FitPartition:
         X, t = self.items(), self.triplets
         return {
             "n_items": self.n_items,
-            "n_triplets": 0 if t is None else t.n_triplets,
-            "n_slots": 0 if t is None else t.n_slots,
+            "n_triplets": t.n_triplets,
+            "n_slots": t.n_slots,
             "low": X.min(axis=0).astype(np.float64) if len(X) else np.full(X.shape[1], np.inf),
             "high": X.max(axis=0).astype(np.float64) if len(X) else np.full(X.shape[1], -np.inf),
         }
@@ -133,8 +132,6 @@ class FitPartition:
         self.feature_map = feature_map
         if self.plan.in_memory:
             self._prepared, self._items = feature_map.prepared(self.items(), self.n_threads), None
-        if self.triplets is None:
-            return ()
         t = self.triplets
         weights = t.weights * (t.n_triplets / n_triplets)  # so that the weights of all partitions sum to 1
         t = TripletSet(t.anchors, t.near, t.near_ptr, t.far, t.far_ptr, weights, t.n_items)
@@ -144,15 +141,12 @@ class FitPartition:
         return ()
 
     def append(self, planes: Planes) -> Sums:
-        if self.triplets is not None:
-            for column in planes.bits(self.prepared().matrix, self.n_threads).T:
-                self.columns.append(column)
+        for column in planes.bits(self.prepared().matrix, self.n_threads).T:
+            self.columns.append(column)
         return ()
 
     def slopes(self, w: Floats) -> Sums:
         """F(w), the slopes' adjoint (m,), Σ|s|, live items; the pricing problem is then the one at w."""
-        if self.triplets is None:
-            return 0.0, np.zeros(len(w)), 0.0, 0
         self._passes = None
         value, q = self.columns.slopes(w)
         self.pairs.set_slopes(q, 0.0)
@@ -161,49 +155,41 @@ class FitPartition:
     # the master problem
 
     def evaluate(self, w: Floats) -> Sums:
-        return (0.0, np.zeros(len(w))) if self.triplets is None else self.columns.evaluate(w)
+        return self.columns.evaluate(w)
 
     def counts(self, w: Floats) -> Sums:
-        return (0.0, 0) if self.triplets is None else self.columns.counts(w)
+        return self.columns.counts(w)
 
     def dual_value(self, w: Floats, scale: float) -> Sums:
-        return (0.0 if self.triplets is None else self.columns.dual_value(w, scale),)
+        return (self.columns.dual_value(w, scale),)
 
     # the pricing problem
 
     def candidates(self, planes: Planes) -> Sums:
         """The true gain of each plane (m,), and two numbers (m, 2) that tell its bits, and their complements."""
         bits = planes.bits(self.prepared().matrix, self.n_threads)
-        gains = np.array([0.0 if self.triplets is None else self.pairs.gain(column) for column in bits.T])
+        gains = np.array([self.pairs.gain(column) for column in bits.T])
         number = str(self.source.number).encode()
         known = [[_told(number, column), _told(number, ~column)] for column in bits.T]
         return gains, np.array(known, dtype=object)
 
     def draw_gains(self, V: Singles, b: Singles) -> Sums:
-        passes = self.passes()
-        return (np.zeros(V.shape[1]) if passes is None else passes.draw_gains(V, b).astype(np.float64),)
+        return (self.passes().draw_gains(V, b).astype(np.float64),)
 
     def relaxed(self, points: Floats) -> Sums:
-        passes = self.passes()
-        return (np.zeros(len(points)), np.zeros(points.shape)) if passes is None else passes.relaxed(points)
+        return self.passes().relaxed(points)
 
     def pull(self, direction: Direction, shift: float, signed: bool) -> Sums:
-        passes = self.passes()
-        return (
-            (np.zeros(len(direction[0])), 0.0, 0.0) if passes is None else tuple(passes.pull(direction, shift, signed))
-        )
+        return tuple(self.passes().pull(direction, shift, signed))
 
     def sign_gain(self, direction: Direction) -> Sums:
-        passes = self.passes()
-        return (0.0 if passes is None else passes.sign_gain(direction),)
+        return (self.passes().sign_gain(direction),)
 
     def moments(self, V: Singles) -> Sums:
-        passes = self.passes()
-        return (0.0, np.zeros(V.shape[1]), np.zeros(V.shape[1])) if passes is None else tuple(passes.moments(V))
+        return tuple(self.passes().moments(V))
 
     def cut_gains(self, V: Singles, cuts: Floats) -> Sums:
-        passes = self.passes()
-        return (np.zeros(cuts.shape) if passes is None else passes.cut_gains(V, cuts),)
+        return (self.passes().cut_gains(V, cuts),)
 
     def gram(self) -> Sums:
         return (self.prepared().features.gram(),)
@@ -217,18 +203,16 @@ class FitPartition:
         assert self.feature_map is not None
         return self.feature_map.prepared(self.items(), self.n_threads) if self._prepared is None else self._prepared
 
-    def passes(self) -> CpuItemSums | None:
-        """Over the live items of the last slopes; None where there are none."""
-        if self.triplets is None or not self.pairs.n_live:
-            return None
+    def passes(self) -> CpuItemSums:
+        """Over the live items of the last slopes."""
         if self._passes is not None:
             return self._passes
         made = CpuItemSums(self.prepared().features, self.pairs)
-        self._passes = made if self.plan.in_memory else None
+        self._passes = made if self.plan.in_memory or not self.pairs.n_live else None
         return made
 
-    def _compared(self, X: Array, y: Array | None) -> TripletSet | None:
-        """The triplets among these items; None where there are too few items or classes to compare."""
+    def _compared(self, X: Array, y: Array | None) -> TripletSet:
+        """The triplets among these items; none where there are too few items or classes to compare."""
         if self.source.near is not None:
             return self.source.own_triplets()
         seed = np.random.default_rng([self.plan.seed, 2**31 + 2, self.source.number]).integers(2**31 - 1)
@@ -237,7 +221,12 @@ class FitPartition:
             model: CGHash = clone(self.plan.model).set_params(n_jobs=self.n_threads)
             return model._triplets(X, y, None, None, int(seed))
         except NothingToLearnError:
-            return None
+            return _no_triplets(len(X))
+
+
+def _no_triplets(n_items: int) -> TripletSet:
+    none, pointers = np.zeros(0, np.int64), np.zeros(1, np.int64)
+    return TripletSet(none, none, pointers, none, pointers, np.zeros(0), n_items)
 
 
 def _told(number: bytes, bits: Bools) -> int:
