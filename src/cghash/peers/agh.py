@@ -10,6 +10,7 @@ with 1ᵀf = 0, where f = y − b⁺ on the positive side and b⁻ − y on the 
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from .base import Peer, whole
 _TINY = np.finfo(np.float64).tiny
 
 
+@dataclass(eq=False, repr=False)
 class AGH(Peer):
     """Anchor graph hashing: eigenvectors of a graph in which items meet at anchors, cut once or twice.
 
@@ -55,14 +57,12 @@ class AGH(Peer):
     prefixes = True
     checks: ClassVar = {"layers": whole(1), "n_anchors": whole(2), "n_nearest": whole(1)}
 
-    def __init__(
-        self, n_bits: int = 64, *, layers: int = 2, n_anchors: int = 300, n_nearest: int = 2, random_state: Any = None
-    ) -> None:
-        self.n_bits = n_bits
-        self.layers = layers
-        self.n_anchors = n_anchors
-        self.n_nearest = n_nearest
-        self.random_state = random_state
+    n_bits: int = 64
+    _: KW_ONLY
+    layers: int = 2
+    n_anchors: int = 300
+    n_nearest: int = 2
+    random_state: Any = None
 
     def _check(self) -> None:
         if self.layers > 2:

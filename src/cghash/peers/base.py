@@ -62,7 +62,8 @@ def optional(checked: Check) -> Check:
 class Peer(CodeEstimator):
     """A method to compare CGHash with; its learned attributes are arrays, numbers and strings.
 
-    A subclass gives `__init__`, which only stores, `_learn` and `_bits`, and `checks` where it has parameters.
+    A subclass gives its parameters as fields of a dataclass, or by an `__init__` that only stores; `checks` of them;
+    `_learn` and `_bits`.
     """
 
     supervision: ClassVar[str] = "none"  # what it does with labels: "none", "optional" or "required"

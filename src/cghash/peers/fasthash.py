@@ -10,7 +10,7 @@ gives, not those of step 1, stand in the loss of the following bits, which so ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +29,7 @@ _ROWS = 512  # items that walk together: what they read stays in the cache
 _VOTE = 2.0**-30  # votes are multiples of it, so that their sums are exact in any order
 
 
+@dataclass(eq=False, repr=False)
 class FastHash(Peer):
     """FastHash: boosted decision trees, taught by bits that graph cuts infer from the labels.
 
@@ -61,20 +62,12 @@ class FastHash(Peer):
     prefixes = True
     checks: ClassVar = dict.fromkeys(("n_trees", "max_depth", "n_tried"), whole(1))
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        n_trees: int = 100,
-        max_depth: int = 6,
-        n_tried: int = 64,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_trees = n_trees
-        self.max_depth = max_depth
-        self.n_tried = n_tried
-        self.random_state = random_state
+    n_bits: int = 64
+    _: KW_ONLY
+    n_trees: int = 100
+    max_depth: int = 6
+    n_tried: int = 64
+    random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         scaler = fit_scaler(X)

@@ -8,6 +8,7 @@ lower the quantisation error ‖B − VR‖² (an orthogonal Procrustes problem)
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from .projections import HyperplanePeer, principal_components, project
 PROJECTIONS = ("auto", "pca", "cca")
 
 
+@dataclass(eq=False, repr=False)
 class ITQ(HyperplanePeer):
     """Iterative quantisation: PCA or CCA, turned so that the coordinates lie near the corners of a cube.
 
@@ -56,20 +58,12 @@ class ITQ(HyperplanePeer):
     supervision = "optional"
     checks: ClassVar = {"projection": one_of(*PROJECTIONS), "n_iter": whole(1), "regularization": positive}
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        projection: str = "auto",
-        n_iter: int = 50,
-        regularization: float = 1e-4,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.projection = projection
-        self.n_iter = n_iter
-        self.regularization = regularization
-        self.random_state = random_state
+    n_bits: int = 64
+    _: KW_ONLY
+    projection: str = "auto"
+    n_iter: int = 50
+    regularization: float = 1e-4
+    random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         if self.projection == "cca" and labels is None:

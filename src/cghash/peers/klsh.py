@@ -8,6 +8,7 @@ from a normal distribution in the kernel's space has (the central limit theorem)
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ KERNELS = ("rbf", "linear", "chi2")
 _RANGE = 1e-10  # of the largest eigenvalue: smaller ones are rounding
 
 
+@dataclass(eq=False, repr=False)
 class KLSH(Peer):
     """Kernelised locality-sensitive hashing: one random hyperplane a bit, in the space of a kernel.
 
@@ -61,22 +63,13 @@ class KLSH(Peer):
         "n_drawn": whole(1),
     }
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        kernel: str = "rbf",
-        gamma: float | None = None,
-        n_landmarks: int = 300,
-        n_drawn: int = 30,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_landmarks = n_landmarks
-        self.n_drawn = n_drawn
-        self.random_state = random_state
+    n_bits: int = 64
+    _: KW_ONLY
+    kernel: str = "rbf"
+    gamma: float | None = None
+    n_landmarks: int = 300
+    n_drawn: int = 30
+    random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         chosen = rng.choice(len(X), min(self.n_landmarks, len(X)), replace=False)

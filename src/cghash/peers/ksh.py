@@ -14,6 +14,7 @@ for 0.900 on USPS and 0.861 for 0.846 on ISOLET at 60 bits, and 0.363 for 0.366 
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +31,7 @@ from .labels import LabelGroups, Residue
 _RIDGE = 1e-6  # of the mean eigenvalue of K̄ᵀK̄, which has no inverse where items are fewer than anchors
 
 
+@dataclass(eq=False, repr=False)
 class KSH(Peer):
     """Supervised hashing with kernels: an RBF function a bit, so that inner products of codes are those of labels.
 
@@ -66,22 +68,13 @@ class KSH(Peer):
     prefixes = True
     checks: ClassVar = {"n_anchors": whole(1), "n_labelled": whole(2), "gamma": optional(positive), "n_iter": whole(1)}
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        n_anchors: int = 300,
-        n_labelled: int = 5000,
-        gamma: float | None = None,
-        n_iter: int = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.n_labelled = n_labelled
-        self.gamma = gamma
-        self.n_iter = n_iter
-        self.random_state = random_state
+    n_bits: int = 64
+    _: KW_ONLY
+    n_anchors: int = 300
+    n_labelled: int = 5000
+    gamma: float | None = None
+    n_iter: int = 100
+    random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         self.anchors_, self.gamma_ = draw_anchors(X, self.n_anchors, self.gamma, rng)

@@ -10,6 +10,7 @@ the one with the largest sum of true positive and true negative rates over pairs
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from .projections import principal_components, project, signed
 PROJECTIONS = ("lda", "dif")
 
 
+@dataclass(eq=False, repr=False)
 class LDAHash(Peer):
     """LDAHash: projections that draw items with a common label together, cut where pairs are told apart best.
 
@@ -58,13 +60,11 @@ class LDAHash(Peer):
     prefixes = True
     checks: ClassVar = {"projection": one_of(*PROJECTIONS), "regularization": not_negative, "alpha": not_negative}
 
-    def __init__(
-        self, n_bits: int = 64, *, projection: str = "lda", regularization: float = 0.1, alpha: float = 2.0
-    ) -> None:
-        self.n_bits = n_bits
-        self.projection = projection
-        self.regularization = regularization
-        self.alpha = alpha
+    n_bits: int = 64
+    _: KW_ONLY
+    projection: str = "lda"
+    regularization: float = 0.1
+    alpha: float = 2.0
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         pairs = Pairs.of(labels)

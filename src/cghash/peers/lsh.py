@@ -8,6 +8,7 @@ probability θ/π, θ their angle seen from the mean μ.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from .projections import HyperplanePeer
 
 
+@dataclass(eq=False, repr=False)
 class LSH(HyperplanePeer):
     """Locality-sensitive hashing: one random hyperplane a bit, through the mean of the items.
 
@@ -38,10 +40,10 @@ class LSH(HyperplanePeer):
 
     prefixes = True
 
-    def __init__(self, n_bits: int = 64, *, center: bool = True, random_state: Any = None) -> None:
-        self.n_bits = n_bits
-        self.center = center
-        self.random_state = random_state
+    n_bits: int = 64
+    _: KW_ONLY
+    center: bool = True
+    random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         self.directions_ = rng.standard_normal((self.n_bits, X.shape[1]))

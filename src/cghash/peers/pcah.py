@@ -6,6 +6,7 @@ labels: h_k(x) = [w_k·(x − μ) > 0], w_k the k-th eigenvector of the covarian
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from .projections import HyperplanePeer, principal_components
 
 
+@dataclass(eq=False, repr=False)
 class PCAH(HyperplanePeer):
     """Sign of PCA: one bit for each of the leading principal components.
 
@@ -34,8 +36,7 @@ class PCAH(HyperplanePeer):
 
     prefixes = True
 
-    def __init__(self, n_bits: int = 64) -> None:
-        self.n_bits = n_bits
+    n_bits: int = 64
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         self.mean_, self.directions_, _ = principal_components(X, self.n_bits)

@@ -13,6 +13,7 @@ Beside the paper, P is held by a small ridge term νδ‖P‖², without which i
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,7 @@ from .labels import indicators
 _SWEEPS = 10  # of a B-step over all bits, at most
 
 
+@dataclass(eq=False, repr=False)
 class SDH(Peer):
     """Supervised discrete hashing: codes from which a linear classifier tells the labels, and an RBF function a bit.
 
@@ -70,26 +72,15 @@ class SDH(Peer):
         "n_iter": whole(1),
     }
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        n_anchors: int = 1000,
-        gamma: float | None = None,
-        lam: float = 1.0,
-        nu: float = 1e-5,
-        ridge: float = 1e-2,
-        n_iter: int = 5,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.gamma = gamma
-        self.lam = lam
-        self.nu = nu
-        self.ridge = ridge
-        self.n_iter = n_iter
-        self.random_state = random_state
+    n_bits: int = 64
+    _: KW_ONLY
+    n_anchors: int = 1000
+    gamma: float | None = None
+    lam: float = 1.0
+    nu: float = 1e-5
+    ridge: float = 1e-2
+    n_iter: int = 5
+    random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         self.anchors_, self.gamma_ = draw_anchors(X, self.n_anchors, self.gamma, rng)

@@ -10,6 +10,7 @@ the first term stay whole: directions need not be orthogonal, and there may be m
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from .projections import HyperplanePeer, principal_components, project, signed
 _DENSE = 100  # features: fewer are solved for at once
 
 
+@dataclass(eq=False, repr=False)
 class SPLH(HyperplanePeer):
     """Sequential projection learning: each direction mends the pairs that the one before got wrong.
 
@@ -57,20 +59,12 @@ class SPLH(HyperplanePeer):
     prefixes = True
     checks: ClassVar = {"n_labelled": whole(2), "eta": positive, "alpha": not_negative}
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        n_labelled: int = 1000,
-        eta: float = 0.1,
-        alpha: float = 10.0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_labelled = n_labelled
-        self.eta = eta
-        self.alpha = alpha
-        self.random_state = random_state
+    n_bits: int = 64
+    _: KW_ONLY
+    n_labelled: int = 1000
+    eta: float = 0.1
+    alpha: float = 10.0
+    random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         chosen = np.sort(rng.permutation(len(X))[: self.n_labelled])

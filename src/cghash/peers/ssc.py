@@ -9,6 +9,7 @@ stumps are the bits, the α their weights.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..learning.supervision import draw
 from .base import Peer, whole
 
 
+@dataclass(eq=False, repr=False)
 class SSC(Peer):
     """Similarity-sensitive coding: boosted stumps that tell pairs of similar items from other pairs.
 
@@ -61,22 +63,13 @@ class SSC(Peer):
         "max_features": whole(1),
     }
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        n_pairs: int = 100_000,
-        n_neighbors: int = 10,
-        n_thresholds: int = 64,
-        max_features: int = 1000,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_pairs = n_pairs
-        self.n_neighbors = n_neighbors
-        self.n_thresholds = n_thresholds
-        self.max_features = max_features
-        self.random_state = random_state
+    n_bits: int = 64
+    _: KW_ONLY
+    n_pairs: int = 100_000
+    n_neighbors: int = 10
+    n_thresholds: int = 64
+    max_features: int = 1000
+    random_state: Any = None
 
     @property
     def weights_(self) -> Floats:  # type: ignore[override]
