@@ -15,8 +15,8 @@ import pytest
 
 from cghash import CGHash
 from cghash.cluster import Dataset, Encoded, connected, encode
-from cghash.cluster.encoding import encode_part
-from cghash.cluster.parts import MANIFEST, MODEL
+from cghash.cluster.encoded_parts import encode_part
+from cghash.cluster.work_folders import MANIFEST, MODEL
 from cghash.exceptions import CGHashWarning, ClusterError, FormatError, InvalidInputError
 from cghash.peers import LSH, PQ
 from cghash.stores.parquet import ParquetStore, read_codes
@@ -327,14 +327,12 @@ def test_a_script_without_its_main_guard_is_told_so(tmp_path):
     assert "a script must do its work under `if __name__" in done.stderr
 
 
-def test_columns_in_another_order_than_the_model_knows_them_are_refused(tmp_path):
+def test_columns_in_another_order_than_the_model_knows_them_are_refused(tmp_path, client):
     X = np.random.default_rng(0).normal(size=(50, 2)).astype(np.float32)
     pq.write_table(pa.table({"h": X[:, 0], "w": X[:, 1]}), tmp_path / "items.parquet")
     model = LSH(8, random_state=0).fit(X)
     model.feature_names_in_ = np.array(["h", "w"], dtype=object)
+    turned, same = (Dataset.from_parquet(tmp_path / "items.parquet", vector=list(names)) for names in ("wh", "hw"))
     with pytest.raises(InvalidInputError, match=r"\['h', 'w'\], got \['w', 'h'\]"):
-        encode(Dataset.from_parquet(tmp_path / "items.parquet", vector=["w", "h"]), model, tmp_path / "codes")
-    assert (
-        len(encode(Dataset.from_parquet(tmp_path / "items.parquet", vector=["h", "w"]), model, tmp_path / "codes"))
-        == 50
-    )
+        encode(turned, model, tmp_path / "codes", client)
+    assert len(encode(same, model, tmp_path / "codes", client)) == 50

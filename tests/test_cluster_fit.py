@@ -6,7 +6,6 @@ import importlib
 import os
 import signal
 import threading
-import time
 import warnings
 from pathlib import Path
 
@@ -29,11 +28,12 @@ from cghash.learning.regularizers import regularizer_of
 
 pytest.importorskip("distributed")
 from cghash.cluster import Dataset, connected, fit
-from cghash.cluster.fitting import _frame, _sources
-from cghash.cluster.learning.shares import History, Plan, Share
-from cghash.cluster.learning.sums import PartedColumns, PartedFamily, PartedPairs
-from cghash.cluster.learning.team import Team
-from cghash.cluster.learning.totals import added_up, leaves, total
+from cghash.cluster.fitting import _feature_map, _sources
+from cghash.cluster.learning import actors
+from cghash.cluster.learning.actors import ActorPool
+from cghash.cluster.learning.backend import ClusterColumns, ClusterFamily, ClusterPairs
+from cghash.cluster.learning.fit_partitions import FitPartition, History, Plan
+from cghash.cluster.learning.tree_sums import added_up, leaves, total
 
 SEED = 0
 
@@ -41,7 +41,7 @@ SEED = 0
 @pytest.fixture(scope="module")
 def digits():
     X, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(X))[:900]
+    order = np.random.default_rng(0).permutation(len(X))[:600]
     return X[order], y[order]
 
 
@@ -52,20 +52,20 @@ def client():
 
 
 class Here:
-    """A team whose shares are all in this process."""
+    """A pool whose partitions are all in this process."""
 
     def __init__(self, data, model, in_memory=True):
         seed = int(np.random.RandomState(SEED).randint(2**31 - 1))
         self.plan = Plan(model, seed, in_memory)
         self.sources = _sources(data, None, None)
-        self.shares = [Share(source, self.plan, 1) for source in self.sources]
+        self.partitions = [FitPartition(source, self.plan, 1) for source in self.sources]
         self.history = History()
 
     def total(self, method, *arguments):
-        return total(leaves(dict(enumerate(self.each(method, *arguments)))), len(self.shares))
+        return total(leaves(dict(enumerate(self.each(method, *arguments)))), len(self.partitions))
 
     def each(self, method, *arguments):
-        return [getattr(share, method)(*arguments) for share in self.shares]
+        return [getattr(partition, method)(*arguments) for partition in self.partitions]
 
     def change(self, history, method, *arguments):
         self.history = history
@@ -77,7 +77,7 @@ class Here:
 
 @pytest.fixture
 def joined(monkeypatch):
-    """The triplets of all shares as one set over all items."""
+    """The triplets of all partitions as one set over all items."""
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks" / "speed")
     return importlib.import_module("one_set").joined
 
@@ -111,18 +111,18 @@ def test_one_evaluation_is_that_of_one_machine(digits, family, loss, joined, mon
     if in_bytes:
         monkeypatch.setattr(features, "LEAST_BYTES", X.size)
     model = CGHash(8, hash_function=family, loss=loss)
-    team = Here(Dataset.from_arrays(X, y, rows=250), model)  # 250, 250, 250, 150
-    triplets = joined(team.shares)
-    frame = _frame(team, model, team.each("about"), len(X))
-    team.change(History(frame, triplets.n_triplets), "begin", frame, triplets.n_triplets)
-    parted = PartedColumns(team, loss_of(loss), triplets.n_triplets, triplets.n_slots)
-    pairs = PartedPairs(team, parted, len(X), frame.n_features)
+    pool = Here(Dataset.from_arrays(X, y, rows=175), model)  # 175, 175, 175, 75
+    triplets = joined(pool.partitions)
+    feature_map = _feature_map(pool, model, pool.each("about"), len(X))
+    pool.change(History(feature_map, triplets.n_triplets), "begin", feature_map, triplets.n_triplets)
+    parted = ClusterColumns(pool, loss_of(loss), triplets.n_triplets, triplets.n_slots)
+    pairs = ClusterPairs(pool, parted, len(X), feature_map.n_features)
     one = model._family()
-    one.prepare(X, np.random.default_rng([team.plan.seed, 2**31]), 1)
+    one.prepare(X, np.random.default_rng([pool.plan.seed, 2**31]), 1)
     assert (one.features.matrix.dtype == np.uint8) == bool(in_bytes)
     problem = Problem(loss_of(loss), regularizer_of("l1", 0.1, None), one)
     columns, signed = CpuBackend().sums(triplets, problem, 8)
-    remote = PartedFamily(team, frame, refined=True)
+    remote = ClusterFamily(pool, feature_map, refined=True)
 
     close = {"rtol": 1e-10, "atol": 1e-12}
     rng = np.random.default_rng(1)
@@ -138,10 +138,10 @@ def test_one_evaluation_is_that_of_one_machine(digits, family, loss, joined, mon
         signed.set_slopes(slopes, 0.0)
         pairs.set_slopes(there, 0.0)
         passes = CpuItemSums(one.features, signed)
-        direction = (rng.standard_normal(frame.n_features), 0.1)
-        V = rng.standard_normal((frame.n_features, 3)).astype(np.float32)
+        direction = (rng.standard_normal(feature_map.n_features), 0.1)
+        V = rng.standard_normal((feature_map.n_features, 3)).astype(np.float32)
         for name, arguments in [
-            ("relaxed", (rng.standard_normal((2, frame.n_features + 1)),)),
+            ("relaxed", (rng.standard_normal((2, feature_map.n_features + 1)),)),
             ("pull", (direction, 0.3, True)),
             ("pull", (direction, 1.0, False)),
             ("sign_gain", (direction,)),
@@ -175,10 +175,10 @@ def _listed(answer):
 )
 def test_codes_are_those_of_one_machine_over_the_same_triplets(digits, client, parameters, joined):
     X, y = digits
-    data = Dataset.from_arrays(X, y, rows=300)
-    model = CGHash(10, random_state=SEED, **parameters)
+    data = Dataset.from_arrays(X, y, rows=200)
+    model = CGHash(5, random_state=SEED, **parameters)
     here = Here(data, model)
-    alone = CGHash(10, random_state=SEED, **parameters).fit(X, triplets=joined(here.shares))
+    alone = CGHash(5, random_state=SEED, **parameters).fit(X, triplets=joined(here.partitions))
     together = fit(data, model, client)
     np.testing.assert_array_equal(together.encode(X), alone.encode(X))
     np.testing.assert_allclose(together.weights_, alone.weights_, rtol=1e-9)
@@ -192,8 +192,8 @@ def test_codes_are_those_of_one_machine_over_the_same_triplets(digits, client, p
 
 def test_one_partition_in_memory_at_a_time_gives_the_same_codes(digits, client):
     X, y = digits
-    data = Dataset.from_arrays(X, y, rows=300)
-    kept, reread = (fit(data, CGHash(4, random_state=1), client, in_memory=way) for way in (True, False))
+    data = Dataset.from_arrays(X, y, rows=200)
+    kept, reread = (fit(data, CGHash(3, random_state=1), client, in_memory=way) for way in (True, False))
     np.testing.assert_array_equal(kept.encode(X), reread.encode(X))
 
 
@@ -201,8 +201,8 @@ def test_the_number_of_workers_does_not_matter(digits, client):
     X, y = digits
     data = Dataset.from_arrays(X, y, rows=200)
     with connected(n_workers=1) as single:
-        one = fit(data, CGHash(4, random_state=1), single)
-    two = fit(data, CGHash(4, random_state=1), client)
+        one = fit(data, CGHash(3, random_state=1), single)
+    two = fit(data, CGHash(3, random_state=1), client)
     np.testing.assert_array_equal(one.encode(X), two.encode(X))
     np.testing.assert_array_equal(one.weights_, two.weights_)
 
@@ -233,9 +233,10 @@ def test_rows_of_three_data_sets_are_triplets(client):
 
 def test_without_labels_the_neighbours_are_near_at_the_default_of_such_fits(digits, client, joined):
     X, _ = digits
-    model = fit(Dataset.from_arrays(X, rows=450), CGHash(8, random_state=SEED), client)
-    here = Here(Dataset.from_arrays(X, rows=450), CGHash(8, random_state=SEED))
-    alone = CGHash(8, random_state=SEED, C=0.1).fit(X, triplets=joined(here.shares))
+    data = Dataset.from_arrays(X, rows=300)
+    model = fit(data, CGHash(5, random_state=SEED), client)
+    here = Here(data, CGHash(5, random_state=SEED))
+    alone = CGHash(5, random_state=SEED, C=0.1).fit(X, triplets=joined(here.partitions))
     np.testing.assert_array_equal(model.encode(X), alone.encode(X))
 
 
@@ -264,7 +265,7 @@ def test_near_and_far_must_fit(digits):
         fit(data, "CGHash")
 
 
-def test_from_parquet_by_the_command_line(digits, tmp_path):
+def test_from_parquet_by_the_command_line(digits, client, tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     X, y = digits
     table = pa.table({"pixels": list(X[:400].astype(np.float32)), "kind": y[:400]})
@@ -275,16 +276,14 @@ def test_from_parquet_by_the_command_line(digits, tmp_path):
     result = CliRunner().invoke(main, [*command, "--workers", "1"])
     assert result.exit_code == 0, result.output
     assert f"wrote {out}" in result.output
-    known = fit(Dataset.from_parquet(items, vector="pixels", labels="kind"), CGHash(4, random_state=0))
+    known = fit(Dataset.from_parquet(items, vector="pixels", labels="kind"), CGHash(4, random_state=0), client)
     model = load(out)
     assert model.feature_names_in_[1] == "pixels[1]"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of X without names
         np.testing.assert_array_equal(model.encode(X), known.encode(X))
-    assert (
-        CliRunner().invoke(main, ["cluster", "encode", str(out), str(items), "-o", str(tmp_path / "codes")]).exit_code
-        == 0
-    )
+    encode = ["cluster", "encode", str(out), str(items), "-o", str(tmp_path / "codes")]
+    assert CliRunner().invoke(main, [*encode, "--scheduler", client.scheduler.address]).exit_code == 0
     wrong = CliRunner().invoke(main, [*command, "--near-column", "x"])
     assert wrong.exit_code == 2
     assert "--near-column and --far-column go together" in wrong.output
@@ -297,12 +296,12 @@ def test_from_parquet_by_the_command_line(digits, tmp_path):
 def test_killed_workers_delay_the_codes_but_do_not_change_them(digits, client, tmp_path, when):
     X, y = digits
     data = Dataset.from_arrays(X, y, rows=150)
-    calm = fit(data, CGHash(5, random_state=0), client)
+    calm = fit(data, CGHash(4, random_state=0), client)
     path = tmp_path / "fit.ckpt"
     with connected(n_workers=2) as shaky:
         victims = list(shaky.run(os.getpid).values())
         thread = when(path.exists, lambda: os.kill(victims[0], signal.SIGKILL))
-        model = fit(data, CGHash(5, random_state=0, checkpoint=path), shaky)
+        model = fit(data, CGHash(4, random_state=0, checkpoint=path), shaky)
         thread.join()
         assert thread.done
         assert victims[0] not in shaky.run(os.getpid).values()
@@ -314,15 +313,15 @@ def test_killed_workers_delay_the_codes_but_do_not_change_them(digits, client, t
 def test_the_only_worker_may_die_too_at_the_start_or_later(digits, client, tmp_path, when):
     X, y = digits
     data = Dataset.from_arrays(X, y, rows=300)
-    calm = fit(data, CGHash(5, random_state=0), client)
+    calm = fit(data, CGHash(4, random_state=0), client)
     with connected(n_workers=1) as shaky:
         (pid,) = shaky.run(os.getpid).values()
         os.kill(pid, signal.SIGKILL)  # perhaps before its end is noticed
-        first = fit(data, CGHash(5, random_state=0), shaky)
+        first = fit(data, CGHash(4, random_state=0), shaky)
         (pid,) = shaky.run(os.getpid).values()
         path = tmp_path / "fit.ckpt"
         thread = when(path.exists, lambda: os.kill(pid, signal.SIGKILL))
-        second = fit(data, CGHash(5, random_state=0, checkpoint=path), shaky)
+        second = fit(data, CGHash(4, random_state=0, checkpoint=path), shaky)
         thread.join()
         assert thread.done
     np.testing.assert_array_equal(first.encode(X), calm.encode(X))
@@ -330,21 +329,25 @@ def test_the_only_worker_may_die_too_at_the_start_or_later(digits, client, tmp_p
 
 
 @pytest.mark.slow
-def test_a_worker_that_vanished_without_a_word_is_waited_for_only_as_long_as_the_scheduler_knows_it(digits):
+def test_a_worker_that_vanished_without_a_word_is_waited_for_only_as_long_as_the_scheduler_knows_it(
+    digits, monkeypatch
+):
     sources = _sources(Dataset.from_arrays(*digits, rows=300), None, None)
+    monkeypatch.setattr(actors, "_STEP", 0.2)
 
     async def leave(dask_scheduler, address):
         await dask_scheduler.remove_worker(address, stimulus_id="test", close=False)
 
     with connected(n_workers=2) as shaky:
-        team = Team(shaky, Plan(CGHash(2, random_state=SEED), SEED, True), sources)
-        (before,) = team.total("item_sum")
+        pool = ActorPool(shaky, Plan(CGHash(2, random_state=SEED), SEED, True), sources)
+        (before,) = pool.total("item_sum")
         address, pid = next(iter(shaky.run(os.getpid).items()))
         os.kill(pid, signal.SIGSTOP)  # it has the call, and does not answer
-        told = []
-        thread = threading.Thread(target=lambda: told.append(team.total("item_sum")), daemon=True)
+        told, waiting, result = [], threading.Event(), pool._result
+        monkeypatch.setattr(pool, "_result", lambda *call: (waiting.set(), result(*call))[1])
+        thread = threading.Thread(target=lambda: told.append(pool.total("item_sum")), daemon=True)
         thread.start()
-        time.sleep(0.5)
+        assert waiting.wait(60)
         shaky.run_on_scheduler(leave, address=address)
         thread.join(60)
         os.kill(pid, signal.SIGKILL)
@@ -356,7 +359,7 @@ def test_workers_hold_nothing_after_a_fit(digits, client):
     X, y = digits
 
     def held(dask_worker):
-        return sum(len(actor.shares) for actor in dask_worker.state.actors.values() if hasattr(actor, "shares"))
+        return sum(len(actor.partitions) for actor in dask_worker.state.actors.values() if hasattr(actor, "partitions"))
 
     fit(Dataset.from_arrays(X, y, rows=300), CGHash(2, random_state=0), client)
     assert sum(client.run(held).values()) == 0
@@ -368,18 +371,18 @@ def test_a_killed_scheduler_is_an_error_in_words_and_the_checkpoint_goes_on(
 ):
     X, y = digits
     data, path = Dataset.from_arrays(X, y, rows=300), tmp_path / "fit.ckpt"
-    calm = fit(data, CGHash(6, random_state=0), client)
+    calm = fit(data, CGHash(4, random_state=0), client)
     address, scheduler = start_cluster(1)
     thread = when(path.exists, scheduler.kill)
     with pytest.raises(ClusterError, match=address):
-        fit(data, CGHash(6, random_state=0, checkpoint=path), address)
+        fit(data, CGHash(4, random_state=0, checkpoint=path), address)
     thread.join()
     assert thread.done
-    model = fit(data, CGHash(6, random_state=0, checkpoint=path), start_cluster(2)[0])
+    model = fit(data, CGHash(4, random_state=0, checkpoint=path), start_cluster(2)[0])
     np.testing.assert_array_equal(model.encode(X), calm.encode(X))
     np.testing.assert_allclose(model.weights_, calm.weights_, rtol=1e-9)
     with pytest.raises(InvalidInputError, match="belongs to another fit"):
-        fit(Dataset.from_arrays(X[:500], y[:500]), CGHash(6, random_state=0, checkpoint=path), client)
+        fit(Dataset.from_arrays(X[:500], y[:500]), CGHash(4, random_state=0, checkpoint=path), client)
 
 
 def test_errors_of_a_partition_reach_the_caller(client, tmp_path):
@@ -401,8 +404,8 @@ def test_errors_of_a_partition_reach_the_caller(client, tmp_path):
 def test_triplets_of_a_partition_are_among_its_own_items(digits, rows):
     X, y = digits
     here = Here(Dataset.from_arrays(X[:400], y[:400], rows=rows), CGHash(4))
-    for share in here.shares:
-        if share.triplets is not None:
-            assert share.triplets.n_items == share.n_items
-            assert share.triplets.near.max() < share.n_items
-    assert sum(share.n_items for share in here.shares) == 400
+    for partition in here.partitions:
+        if partition.triplets.n_triplets:
+            assert partition.triplets.n_items == partition.n_items
+            assert partition.triplets.near.max() < partition.n_items
+    assert sum(partition.n_items for partition in here.partitions) == 400

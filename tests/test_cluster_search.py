@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cghash import WeightedHammingIndex
 from cghash.cluster import Dataset, Encoded, ShardedIndex, connected, encode
-from cghash.cluster.merging import merged_nearest, merged_within
+from cghash.cluster.shards import merged_nearest, merged_within
 from cghash.exceptions import ClusterError, FormatError, InvalidInputError
 from cghash.peers import LSH
 from cghash.stores import Origin
@@ -87,7 +87,7 @@ def test_one_code_and_no_code_are_answered_as_by_one_index(pair):
 
 
 def test_many_queries_go_in_blocks(pair, monkeypatch):
-    monkeypatch.setattr("cghash.cluster.sharding._QUERIES", 7)
+    monkeypatch.setattr("cghash.cluster.sharded_index._QUERIES", 7)
     index, whole, codes = pair
     assert_same(index.search(codes[:40], 5), whole.search(codes[:40], 5))
     assert_same(index.range_search(codes[:40], 1.0), whole.range_search(codes[:40], 1.0))
@@ -147,7 +147,7 @@ def test_it_opens_again_and_a_second_build_makes_nothing_new(tmp_path, client):
 
 @pytest.mark.parametrize("per_bucket", [1 << 25, 100])
 def test_an_id_in_two_parts_is_an_error_wherever_it_is(tmp_path, client, monkeypatch, per_bucket):
-    monkeypatch.setattr("cghash.cluster.sharding._IDS", per_bucket)
+    monkeypatch.setattr("cghash.cluster.sharded_index._IDS", per_bucket)
     codes, weights = some_codes(600, 8)
     origin = Origin(weights)
     ids = np.random.default_rng(0).permutation(10**6)[:600]
@@ -253,49 +253,36 @@ def test_a_manifest_without_digests_is_opened(tmp_path, client):
 # Faults
 
 
-def kill_after(seconds, pid):
-    timer = threading.Timer(seconds, os.kill, (pid, signal.SIGKILL))
-    timer.start()
-    return timer
-
-
-def pid_of_worker():
-    return os.getpid()
-
-
 @pytest.mark.slow
 def test_shards_of_killed_workers_are_opened_elsewhere(tmp_path):
     """Searches go on while one worker after another is killed; every answer is that of one index."""
-    codes, weights = some_codes(60_000, 64)
-    whole = one_index(codes, weights)
-    expected = whole.search(codes[:300], 50)
+    codes, weights = some_codes(20_000, 64)
+    expected = one_index(codes, weights).search(codes[:300], 50)
     with connected(n_workers=2) as client:
-        index = sharded(tmp_path, codes, weights, client, rows=10_000, per_shard=10_000)
+        index = sharded(tmp_path, codes, weights, client, rows=4000, per_shard=4000)
         assert_same(index.search(codes[:300], 50), expected)
         for _ in range(2):
-            victim = next(iter(client.run(pid_of_worker).values()))
-            killed = kill_after(0.02, victim)
+            victim = next(iter(client.run(os.getpid).values()))
+            killed = threading.Timer(0.02, os.kill, (victim, signal.SIGKILL))  # while some search goes on
+            killed.start()
             while killed.is_alive() or _runs(victim):
                 assert_same(index.search(codes[:300], 50), expected)
             assert_same(index.search(codes[:300], 50), expected)
 
 
 @pytest.mark.slow
-def test_a_worker_killed_in_the_middle_of_its_search(tmp_path, monkeypatch):
+def test_a_worker_killed_in_the_middle_of_its_search(tmp_path, monkeypatch, when):
     codes, weights = some_codes(4000, 32)
     expected = one_index(codes, weights).search(codes[:20], 10)
     with connected(n_workers=2) as client:
         index = sharded(tmp_path, codes, weights, client, rows=500, per_shard=500)
         mark = tmp_path / "mark"
-        monkeypatch.setattr("cghash.cluster.sharding.search_shards", _SlowOnce(str(mark)))
-        answers = []
-        search = threading.Thread(target=lambda: answers.append(index.search(codes[:20], 10)))
-        search.start()
-        while not mark.exists() or not mark.read_text():
-            time.sleep(0.01)
-        os.kill(int(mark.read_text()), signal.SIGKILL)  # the worker waits inside its search
-        search.join(60)
-        assert_same(answers[0], expected)
+        monkeypatch.setattr("cghash.cluster.sharded_index.search_shards", _SlowOnce(str(mark)))
+        waits_inside = when(
+            lambda: mark.exists() and mark.read_text(), lambda: os.kill(int(mark.read_text()), signal.SIGKILL)
+        )
+        assert_same(index.search(codes[:20], 10), expected)
+        assert waits_inside.done
 
 
 class _SlowOnce:

@@ -18,9 +18,8 @@ from cghash.peers import fasthash, graph_cuts, ksh, sdh
 from cghash.peers.anchors import draw_anchors, kernel
 from cghash.peers.fasthash import FastHash
 from cghash.peers.ksh import KSH
-from cghash.peers.labels import signs_of_similarity
+from cghash.peers.labels import LabelGroups, Residue, signs_of_similarity
 from cghash.peers.sdh import SDH
-from cghash.peers.similarity import LabelGroups, Residue
 
 pytestmark = pytest.mark.portable
 

@@ -62,6 +62,15 @@ def brute_force(origin, query, codes, ids, k):
     return list(zip(ids[order].tolist(), distances[order].tolist(), strict=True))
 
 
+def assert_nearest(found, origin, queries, codes, ids, k):
+    """Proven answers are those of brute force."""
+    assert found.exact.all()
+    for query, distances, nearest in zip(queries, *found[:2], strict=True):
+        real = nearest >= 0
+        answer = list(zip(nearest[real].tolist(), distances[real].tolist(), strict=True))
+        assert answer == brute_force(origin, query, codes, ids, k)
+
+
 @pytest.fixture
 def origin():
     return Origin(np.random.default_rng(0).exponential(size=75))
@@ -110,13 +119,10 @@ def test_exact_search_and_the_sql_function_find_what_brute_force_finds(one_url, 
     queries, k = random_codes(3, n_bits, seed + 1), int(rng.integers(1, 9))
     with PostgresStore.write(one_url, origin, codes, ids, n_bits=expanded, hnsw=hnsw) as store:
         found = store.search(queries, k, candidates=k, exact=True)
-    assert found.exact.all()
-    for row, query in enumerate(queries):
-        expected = brute_force(origin, query, codes, ids, k)
-        real = found.ids[row] >= 0
-        assert list(zip(found.ids[row][real].tolist(), found.distances[row][real].tolist(), strict=True)) == expected
-        bits = as_bits(query, n_bits)
-        assert in_sql(one_url, f"SELECT * FROM codes_nearest(%s::bit({n_bits}), %s)", [bits, k]) == expected
+    assert_nearest(found, origin, queries, codes, ids, k)
+    for query in queries:
+        told = in_sql(one_url, f"SELECT * FROM codes_nearest(%s::bit({n_bits}), %s)", [as_bits(query, n_bits), k])
+        assert told == brute_force(origin, query, codes, ids, k)
 
 
 def test_columns_are_the_bits_of_the_codes_in_order_and_their_expansion(store, url, origin, codes):
@@ -178,12 +184,9 @@ def test_graph_answers_are_not_proven_and_a_scan_proves_them(graph, clustered):
     assert graph.hnsw
     likely, proven = (graph.search(codes[:20], 5, candidates=5, exact=exact) for exact in (False, True))
     assert not likely.exact.any()
-    assert proven.exact.all()
     assert (likely.distances >= proven.distances).all()
     assert (likely.distances > proven.distances).any()  # 32 bits lose some
-    for row in range(20):
-        expected = brute_force(origin, codes[row], codes, np.arange(5000), 5)
-        assert list(zip(proven.ids[row].tolist(), proven.distances[row].tolist(), strict=True)) == expected
+    assert_nearest(proven, origin, codes[:20], codes, np.arange(5000), 5)
 
 
 def test_more_candidates_find_no_less(graph, clustered):
@@ -254,9 +257,7 @@ def test_weights_that_an_expansion_cannot_show_still_give_proven_answers(postgre
     origin, codes = Origin(weights), random_codes(300, 9)
     with PostgresStore.write(postgres(), origin, codes, n_bits=8) as store:
         found = store.search(codes[:5], 4, exact=True)
-    for row in range(5):
-        expected = brute_force(origin, codes[row], codes, np.arange(300), 4)
-        assert list(zip(found.ids[row].tolist(), found.distances[row].tolist(), strict=True)) == expected
+    assert_nearest(found, origin, codes[:5], codes, np.arange(300), 4)
 
 
 def test_codes_of_1024_bits_and_expansions_longer_than_a_number(postgres):

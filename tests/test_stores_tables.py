@@ -119,6 +119,18 @@ def test_other_columns_of_a_parquet_file_are_not_read(tmp_path, origin, codes):
 # DuckDB
 
 
+@pytest.fixture(autouse=True)
+def not_tried(request, monkeypatch):
+    """No other process opens a file first, which takes most of the time, but where a test asks for `tried`."""
+    if "tried" not in request.fixturenames:
+        monkeypatch.setattr(module, "_check_can_be_opened", lambda path: None)
+
+
+@pytest.fixture
+def tried():
+    """Files are tried out first, as always."""
+
+
 @pytest.fixture
 def database(tmp_path):
     """A file that holds a table of someone else."""
@@ -301,7 +313,7 @@ def test_ones_own_connection_with_other_settings_is_named(database, origin, code
         DuckDBStore.open(database)
 
 
-def test_a_file_with_which_duckdb_never_comes_back_is_refused_in_time(tmp_path, origin, codes, monkeypatch):
+def test_a_file_with_which_duckdb_never_comes_back_is_refused_in_time(tried, tmp_path, origin, codes, monkeypatch):
     path = tmp_path / "forged.duckdb"
     DuckDBStore.write(path, origin, codes).close()
     content, header, block = bytearray(path.read_bytes()), 4096, 262144
@@ -319,7 +331,7 @@ def test_a_file_with_which_duckdb_never_comes_back_is_refused_in_time(tmp_path, 
             use()
 
 
-def test_a_file_that_crashes_duckdb_is_refused(database, origin, codes, monkeypatch):
+def test_a_file_that_crashes_duckdb_is_refused(tried, database, origin, codes, monkeypatch):
     DuckDBStore.write(database, origin, codes).close()
     monkeypatch.setattr("cghash.stores.duckdb._OPEN", "import os; os.abort()")
     with pytest.raises(FormatError, match=r"crashes when it opens it \(signal 6\)"):
@@ -348,7 +360,7 @@ def test_rows_that_sql_removed_are_not_found(database, origin, codes):
         assert 0 not in store.search(codes[:1], 99).ids
 
 
-def test_file_that_another_process_writes_is_in_use(database, origin, codes):
+def test_file_that_another_process_writes_is_in_use(tried, database, origin, codes):
     DuckDBStore.write(database, origin, codes).close()
     code = f"import duckdb; c = duckdb.connect({str(database)!r}); print('open', flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:

@@ -34,12 +34,12 @@ from one_set import joined
 
 from cghash import CGHash
 from cghash.cluster import Dataset, connected, encode, fit
-from cghash.cluster.encoding import encode_part
-from cghash.cluster.fitting import _frame, _sources
-from cghash.cluster.learning.shares import History, Plan, Share
-from cghash.cluster.learning.team import Team
-from cghash.cluster.learning.totals import added_up, leaves
-from cghash.cluster.parts import MODEL
+from cghash.cluster.encoded_parts import encode_part
+from cghash.cluster.fitting import _feature_map, _sources
+from cghash.cluster.learning.actors import ActorPool
+from cghash.cluster.learning.fit_partitions import FitPartition, History, Plan
+from cghash.cluster.learning.tree_sums import added_up, leaves
+from cghash.cluster.work_folders import MODEL
 from cghash.peers import LSH
 from cghash.stores import origin_of
 from common import write
@@ -152,8 +152,8 @@ def measure_one_fit(n: int, options: argparse.Namespace, clients: dict[int, Any]
     learned = {}
 
     def single() -> None:
-        shares = [Share(source, Plan(model, seed, True), 1) for source in _sources(data, None, None)]
-        learned[0] = clone(model).fit(np.concatenate([s.items() for s in shares]), triplets=joined(shares))
+        partitions = [FitPartition(source, Plan(model, seed, True), 1) for source in _sources(data, None, None)]
+        learned[0] = clone(model).fit(np.concatenate([s.items() for s in partitions]), triplets=joined(partitions))
 
     def shared(client: Any) -> None:
         learned[1] = fit(data, model, client)
@@ -174,28 +174,28 @@ def moved_by_a_call(client: Any, data: Dataset, model: CGHash) -> dict[str, Any]
     """Bytes of one evaluation of the pricing problem, as measured and as the cost model has them; its latency."""
     sent: list[int] = []
 
-    class Counting(Team):
+    class Counting(ActorPool):
         def _call(self, worker: str, call: Any) -> Any:
             future = super()._call(worker, call)
             sent.append(len(pickle.dumps(call)) + len(pickle.dumps(future.result())))
             return future
 
-    team = Counting(client, Plan(model, 0, True), _sources(data, None, None))
-    about = team.each("about")
+    pool = Counting(client, Plan(model, 0, True), _sources(data, None, None))
+    about = pool.each("about")
     d, n = data.n_features, sum(one["n_triplets"] for one in about)
-    frame = _frame(team, model, about, len(data))
-    team.change(History(frame, n), "begin", frame, n)
-    team.change(History(frame, n, None, np.zeros(0)), "slopes", np.zeros(0))
+    feature_map = _feature_map(pool, model, about, len(data))
+    pool.change(History(feature_map, n), "begin", feature_map, n)
+    pool.change(History(feature_map, n, None, np.zeros(0)), "slopes", np.zeros(0))
     sent.clear()
-    team.total("relaxed", np.zeros((1, d + 1)))
+    pool.total("relaxed", np.zeros((1, d + 1)))
     moved = sum(sent)
-    sums = len(added_up(leaves({i: () for i, w in team._holder.items() if w == team._holder[0]}), len(about)))
+    sums = len(added_up(leaves({i: () for i, w in pool._holder.items() if w == pool._holder[0]}), len(about)))
     began = time.perf_counter()
     for _ in range(50):
-        Team.total(team, "counts", np.zeros(0))
+        ActorPool.total(pool, "counts", np.zeros(0))
     latency = (time.perf_counter() - began) / 50
-    team.dismiss()
-    model_bytes = evaluation_bytes(d, len(set(team._holder.values())), sums)
+    pool.dismiss()
+    model_bytes = evaluation_bytes(d, len(set(pool._holder.values())), sums)
     return {"bytes_an_evaluation": moved, "bytes_by_the_model": model_bytes, "latency_ms": round(1e3 * latency, 2)}
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from cghash.cluster.learning.shares import Share
+from cghash.cluster.learning.fit_partitions import FitPartition
 from cghash.learning.triplets import TripletSet
 
 
-def joined(shares: list[Share]) -> TripletSet:
-    """The triplets of all shares as one set over all items: what a single process learns from."""
-    sets = [share.triplets for share in shares if share.triplets is not None]
-    offsets = np.cumsum([0, *(share.n_items for share in shares)])
+def joined(partitions: list[FitPartition]) -> TripletSet:
+    """The triplets of all partitions as one set over all items: what a single process learns from."""
+    sets = [partition.triplets for partition in partitions]
+    offsets = np.cumsum([0, *(partition.n_items for partition in partitions)])
     n = sum(t.n_triplets for t in sets)
 
     def items(name: str) -> Any:

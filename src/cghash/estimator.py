@@ -52,7 +52,7 @@ class CodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         if device is None and not is_on_gpu(X):
             return pack(self.transform(X))
-        from .encoding import encode_on
+        from .device_codes import encode_on
 
         check_is_fitted(self)
         return encode_on(self, X, device)
@@ -101,7 +101,7 @@ def functions_of(model: Any) -> str | None:
             return checksum(model.functions_.family, model.functions_.arrays())
         except InvalidInputError:  # any classifier's own
             return None
-    from .peers.files import learned
+    from .peers.peer_files import learned
 
     arrays, plain = learned(model)
     return checksum(json.dumps([type(model).__name__, plain], sort_keys=True), arrays)

@@ -7,7 +7,7 @@ import os
 from . import peers, storage
 from .estimator import CodeEstimator
 from .exceptions import FormatError
-from .peers import files as peer_files
+from .peers import peer_files
 
 
 def load(path: str | os.PathLike[str]) -> CodeEstimator:

@@ -21,7 +21,7 @@ from cghash import models, peers, storage
 from cghash.codes import pack, weighted_hamming
 from cghash.exceptions import CGHashError, CGHashWarning, FewerBitsWarning, FormatError, InvalidInputError
 from cghash.lab.criteria import average_precision, mean_over_queries
-from cghash.peers.files import KIND, VERSION
+from cghash.peers.peer_files import KIND, VERSION
 
 pytestmark = [pytest.mark.portable, pytest.mark.filterwarnings("ignore::cghash.exceptions.CGHashWarning")]
 
@@ -472,55 +472,23 @@ def test_forged_description_is_refused(name, tmp_path):
 # Odd data
 
 
-def constant_features(X):
-    return np.hstack([X, np.full((len(X), 3), 7.0)])
-
-
-def duplicates(X):
-    return np.repeat(X[:20], 10, axis=0)
-
-
-def few_features(X):
-    return X[:, 20:23]
-
-
-def few_items(X):
-    return X[:30]
-
-
-def one_binary_feature(X):
-    return (X[:, 20:21] > 5).astype(float)
-
-
-def large_numbers(X):
-    return X * 1e12
-
-
-def small_numbers(X):
-    return X * 1e-12
-
-
-def below_zero(X):
-    return X - 20.0
-
-
-ODD = [
-    constant_features,
-    duplicates,
-    few_features,
-    few_items,
-    one_binary_feature,
-    large_numbers,
-    small_numbers,
-    below_zero,
-]
+ODD = {
+    "constant features": lambda X: np.hstack([X, np.full((len(X), 3), 7.0)]),
+    "duplicates": lambda X: np.repeat(X[:20], 10, axis=0),
+    "few features": lambda X: X[:, 20:23],
+    "few items": lambda X: X[:30],
+    "one binary feature": lambda X: (X[:, 20:21] > 5).astype(float),
+    "large numbers": lambda X: X * 1e12,
+    "small numbers": lambda X: X * 1e-12,
+    "below zero": lambda X: X - 20.0,
+}
 
 
 @every_peer
-@pytest.mark.parametrize("odd", ODD, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("odd", ODD)
 def test_odd_items_give_codes_or_a_clear_error(name, odd):
-    items = odd(X)
-    labels = np.repeat(Y[:20], 10) if odd is duplicates else Y[: len(items)]
+    items = ODD[odd](X)
+    labels = np.repeat(Y[:20], 10) if odd == "duplicates" else Y[: len(items)]
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         try:
@@ -529,7 +497,7 @@ def test_odd_items_give_codes_or_a_clear_error(name, odd):
             return
         bits = model.transform(items)
     assert bits.shape == (len(items), model.n_bits_)
-    if odd is duplicates and model.hamming:  # centroids may be equal: a distance does not depend on which is named
+    if odd == "duplicates" and model.hamming:  # centroids may be equal: a distance does not depend on which is named
         np.testing.assert_array_equal(bits, np.repeat(bits[::10], 10, axis=0))
 
 
@@ -554,7 +522,7 @@ def test_items_that_are_all_the_same_are_refused_or_get_one_code(name):
 
 @every_peer
 def test_more_bits_than_there_are_come_with_a_warning(name):
-    items = few_features(X)
+    items = ODD["few features"](X)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CGHashWarning)
         model = make(name, CASES[name].n_bits + 8).fit(items, Y)

@@ -264,7 +264,7 @@ def _piped(path: Any) -> None:
             sys.stdin = usual
 
 
-_MODULES = ("cghash.reading", "cghash.cluster.parquet", "cghash.cluster.arrow", "cghash.cluster.partitions")
+_MODULES = ("cghash.reading", "cghash.cluster.parquet", "cghash.cluster.partitions")
 _WORDS = ["id", "class", "anchor", "weight", "0", "1", "NA", "0,5", "a" * 200_000, "1" * 5000, "0x10", "1_000", "²"]
 FORMATS = [
     Format("npy", lambda: npy()[0], reader(".npy"), npy_changed, _MODULES, once=lambda: npy()[1]),

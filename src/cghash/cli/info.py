@@ -28,7 +28,7 @@ def info(model: str, as_json: bool) -> None:
     """
     from .. import checkpoints, storage
     from ..index.sections import is_section_file
-    from ..peers import files as peer_files
+    from ..peers import peer_files
 
     if is_section_file(model):
         from .index.info import show_index

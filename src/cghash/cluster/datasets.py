@@ -14,9 +14,9 @@ import numpy as np
 
 from .._validation import check_choice, check_whole
 from ..exceptions import InvalidInputError
-from .arrays import array_partitions, dask_partitions
-from .parquet_files import Columns
+from .array_partitions import array_partitions, dask_partitions
 from .parquet_listing import list_parquet
+from .parquet_partitions import Columns
 from .partitions import Block, Partition
 
 ROWS = 1 << 16  # of a partition of an array

@@ -22,10 +22,10 @@ from ..learning.regularizers import regularizer_of
 from ..storage import digest
 from .clients import connected
 from .datasets import Dataset
-from .learning.frames import Frame, LinearFrame, RBFFrame
-from .learning.shares import History, Plan, Source
-from .learning.sums import PartedColumns, PartedFamily, PartedPairs
-from .learning.team import Team
+from .learning.actors import ActorPool
+from .learning.backend import ClusterColumns, ClusterFamily, ClusterPairs
+from .learning.feature_maps import FeatureMap, LinearFeatureMap, RBFFeatureMap
+from .learning.fit_partitions import History, Plan, Source
 
 FAMILIES = ("linear", "rbf")
 
@@ -71,16 +71,16 @@ def fit(
     drawn = int(check_random_state(model.random_state).randint(2**31 - 1))
     seed = saved.seed(drawn, fixed=model.random_state is not None)
     with connected(client) as workers:
-        team = Team(workers, Plan(model, seed, in_memory), sources)
+        pool = ActorPool(workers, Plan(model, seed, in_memory), sources)
         try:
-            _run(team, model, saved, _fingerprint(model, sources), began)
+            _run(pool, model, saved, _fingerprint(model, sources), began)
         finally:
-            team.dismiss()
+            pool.dismiss()
     return model
 
 
-def _run(team: Team, model: CGHash, saved: Checkpoint, fingerprint: str, began: float) -> None:
-    about = team.each("about")
+def _run(pool: ActorPool, model: CGHash, saved: Checkpoint, fingerprint: str, began: float) -> None:
+    about = pool.each("about")
     n_items, n_triplets, n_slots = (sum(one[name] for one in about) for name in ("n_items", "n_triplets", "n_slots"))
     if not n_triplets:
         raise NothingToLearnError(
@@ -96,50 +96,50 @@ def _run(team: Team, model: CGHash, saved: Checkpoint, fingerprint: str, began: 
             stacklevel=3,
         )
     compared = time.perf_counter()
-    frame = _frame(team, model, about, n_items)
-    team.change(History(frame, n_triplets), "begin", frame, n_triplets)
-    columns = PartedColumns(team, loss_of(model.loss), n_triplets, n_slots)
-    pairs = PartedPairs(team, columns, n_items, frame.n_features)
-    family = PartedFamily(team, frame, refined=model.method == "refined")
-    first = team.sources[0]
+    feature_map = _feature_map(pool, model, about, n_items)
+    pool.change(History(feature_map, n_triplets), "begin", feature_map, n_triplets)
+    columns = ClusterColumns(pool, loss_of(model.loss), n_triplets, n_slots)
+    pairs = ClusterPairs(pool, columns, n_items, feature_map.n_features)
+    family = ClusterFamily(pool, feature_map, refined=model.method == "refined")
+    first = pool.sources[0]
     C = model._resolved_c(unlabelled=first.near is None and not first.items.has_labels)
     problem = Problem(columns.loss, regularizer_of(model.regularizer, C, None), family)
     prepared = time.perf_counter()
     model.n_features_in_ = first.items.n_features
-    result = model._learn(problem, (columns, pairs), saved, lambda: fingerprint, team.plan.seed, began)
+    result = model._learn(problem, (columns, pairs), saved, lambda: fingerprint, pool.plan.seed, began)
     result.seconds_triplets, result.seconds_family = compared - began, prepared - compared
 
 
-def _frame(team: Team, model: CGHash, about: list[dict[str, Any]], n_items: int) -> Frame:
-    """What all shares must agree on, from one or two sums over them."""
+def _feature_map(pool: ActorPool, model: CGHash, about: list[dict[str, Any]], n_items: int) -> FeatureMap:
+    """What all partitions must agree on, from one or two sums over them."""
     if model.hash_function == "rbf":
-        return _rbf_frame(team, [one["n_items"] for one in about])
-    mean = team.total("item_sum")[0] / n_items
-    variance = team.total("square_sum", mean)[0] / n_items
+        return _rbf_feature_map(pool, [one["n_items"] for one in about])
+    mean = pool.total("item_sum")[0] / n_items
+    variance = pool.total("square_sum", mean)[0] / n_items
     low, high = np.min([one["low"] for one in about], axis=0), np.max([one["high"] for one in about], axis=0)
-    exact = team.sources[0].items.dtype == "float64"
+    exact = pool.sources[0].items.dtype == "float64"
     scaler = scaler_of(mean, variance, low, high, exact)
-    return LinearFrame(scaler, bytes_pay(n_items * mean.size, scaler) and all(team.each("are_bytes")))
+    return LinearFeatureMap(scaler, bytes_pay(n_items * mean.size, scaler) and all(pool.each("are_bytes")))
 
 
-def _rbf_frame(team: Team, sizes: list[int]) -> RBFFrame:
-    rng = np.random.default_rng([team.plan.seed, 2**31])
-    landmarks = np.asarray(_drawn(team, sizes, N_LANDMARKS, rng), dtype=np.float64)
-    sample = _drawn(team, sizes, SAMPLE, rng)
-    plain = RBFFrame(landmarks, gamma_for(sample, landmarks, WIDTH))
-    mean = team.total("bump_sum", plain)[0] / sum(sizes)
-    centred = RBFFrame(landmarks, plain.gamma, mean)
-    size = float(np.sqrt(team.total("bump_square", centred)[0] / sum(sizes))) or 1.0
-    return RBFFrame(landmarks, plain.gamma, mean, size)
+def _rbf_feature_map(pool: ActorPool, sizes: list[int]) -> RBFFeatureMap:
+    rng = np.random.default_rng([pool.plan.seed, 2**31])
+    landmarks = np.asarray(_drawn(pool, sizes, N_LANDMARKS, rng), dtype=np.float64)
+    sample = _drawn(pool, sizes, SAMPLE, rng)
+    plain = RBFFeatureMap(landmarks, gamma_for(sample, landmarks, WIDTH))
+    mean = pool.total("bump_sum", plain)[0] / sum(sizes)
+    centred = RBFFeatureMap(landmarks, plain.gamma, mean)
+    size = float(np.sqrt(pool.total("bump_square", centred)[0] / sum(sizes))) or 1.0
+    return RBFFeatureMap(landmarks, plain.gamma, mean, size)
 
 
-def _drawn(team: Team, sizes: list[int], count: int, rng: np.random.Generator) -> Any:
-    """Items drawn from all shares without replacement (count, d)."""
+def _drawn(pool: ActorPool, sizes: list[int], count: int, rng: np.random.Generator) -> Any:
+    """Items drawn from all partitions without replacement (count, d)."""
     n = sum(sizes)
     chosen = np.sort(rng.choice(n, min(count, n), replace=False))
     starts = np.cumsum([0, *sizes])
     rows = [chosen[(chosen >= a) & (chosen < b)] - a for a, b in pairwise(starts)]
-    return np.concatenate(team.each("rows", rows))
+    return np.concatenate(pool.each("rows", rows))
 
 
 def _checked(model: CGHash) -> CGHash:

@@ -11,11 +11,8 @@ from ..exceptions import InvalidInputError, MissingDataError
 from ..reading.arrays import check_parquet
 from ..reading.parquet_footer import Group
 from ..stores.base import require
-from .arrow_files import ENDINGS, ArrowFile
-from .parquet_files import Columns, ParquetPartition, Stamp, is_list, open_parquet
+from .parquet_partitions import ENDINGS, ArrowFile, Columns, ParquetPartition, Stamp, is_list, open_parquet
 from .partitions import item_dtype
-
-_ENDINGS = (".parquet", *ENDINGS)
 
 
 @dataclass(frozen=True)
@@ -67,10 +64,10 @@ def _files(root: Path) -> list[Path]:
         return [root]
     if not root.exists():
         raise MissingDataError(f"no such file or folder: {str(root)!r}")
-    found = [path.relative_to(root) for path in root.rglob("*") if path.suffix in _ENDINGS and path.is_file()]
+    found = [path.relative_to(root) for path in root.rglob("*") if path.suffix in ENDINGS and path.is_file()]
     found = [path for path in found if not any(part.startswith(("_", ".")) for part in path.parts)]
     if not found:
-        raise MissingDataError(f"{root} must hold files that end in {', '.join(_ENDINGS)}, got none")
+        raise MissingDataError(f"{root} must hold files that end in {', '.join(ENDINGS)}, got none")
     return [root / path for path in sorted(found, key=lambda path: path.as_posix())]
 
 

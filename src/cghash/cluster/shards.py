@@ -1,4 +1,4 @@
-"""What a worker does with shards, each an index file: make them, map them, search them."""
+"""What a worker does with shards, each an index file: make them, map them, search them; and their answers as one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Codes, Ints
+from .._arrays import Codes, Floats, Ints
 from ..exceptions import FormatError
 from ..index import WeightedHammingIndex
 from ..stores.origin import Origin
-from .merging import Nearest, Within, merged_nearest, merged_within
-from .parts import Part
+from .encoded_parts import Part
+
+Nearest = tuple[Floats, Ints]  # distances and ids (q, k), padded with inf and -1
+Within = tuple[Ints, Floats, Ints]  # offsets (q + 1,), distances, ids
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd: multiplying by it spreads ids over all buckets
 
@@ -69,24 +71,50 @@ def search_shards(
     folder: str, shards: Sequence[Shard], queries: Codes, k: int, wanted: Ints | None
 ) -> tuple[Nearest, Ints]:
     """The k nearest in some shards, and which of the wanted ids they hold."""
-    found, present = [], []
-    for shard in shards:
-        index, chosen = _chosen(folder, shard, wanted)
-        found.append(index.search(queries, max(1, min(k, shard.n_codes)), filter=chosen))
-        present.append(np.zeros(0, np.int64) if chosen is None else chosen)
-    return merged_nearest(found, k), np.concatenate(present)
+    opened_shards = [_opened_with(folder, shard, wanted) for shard in shards]
+    found = [one.search(queries, max(1, min(k, len(one))), filter=chosen) for one, chosen in opened_shards]
+    return merged_nearest(found, k), _present(opened_shards)
 
 
 def search_within(
     folder: str, shards: Sequence[Shard], queries: Codes, radius: float, wanted: Ints | None
 ) -> tuple[Within, Ints]:
     """All within a distance in some shards, and which of the wanted ids they hold."""
-    found, present = [], []
-    for shard in shards:
-        index, chosen = _chosen(folder, shard, wanted)
-        found.append(index.range_search(queries, radius, filter=chosen))
-        present.append(np.zeros(0, np.int64) if chosen is None else chosen)
-    return merged_within(found), np.concatenate(present)
+    opened_shards = [_opened_with(folder, shard, wanted) for shard in shards]
+    found = [one.range_search(queries, radius, filter=chosen) for one, chosen in opened_shards]
+    return merged_within(found), _present(opened_shards)
+
+
+def merged_nearest(found: Sequence[Nearest], k: int) -> Nearest:
+    """The k nearest of those that shards found; distances are whole multiples of one power of two, so none is rounded.
+
+    >>> inf = np.inf
+    >>> one, two = ([[1.0, 3.0]], [[4, 0]]), ([[1.0, inf]], [[2, -1]])
+    >>> merged_nearest([tuple(map(np.array, one)), tuple(map(np.array, two))], 3)
+    (array([[1., 1., 3.]]), array([[2, 4, 0]]))
+    """
+    distances = np.concatenate([d for d, _ in found], axis=1)
+    ids = np.concatenate([i for _, i in found], axis=1)
+    order = np.lexsort((ids, distances), axis=1)[:, :k]
+    distances, ids = np.take_along_axis(distances, order, 1), np.take_along_axis(ids, order, 1)
+    missing = ((0, 0), (0, k - distances.shape[1]))
+    return np.pad(distances, missing, constant_values=np.inf), np.pad(ids, missing, constant_values=-1)
+
+
+def merged_within(found: Sequence[Within]) -> Within:
+    """All that shards found within a distance.
+
+    >>> one = np.array([0, 1, 2]), np.array([2.0, 0.0]), np.array([7, 8])
+    >>> two = np.array([0, 1, 1]), np.array([2.0]), np.array([3])
+    >>> merged_within([one, two])
+    (array([0, 2, 3]), array([2., 2., 0.]), array([3, 7, 8]))
+    """
+    n_queries = len(found[0][0]) - 1
+    rows = np.concatenate([np.repeat(np.arange(n_queries), np.diff(offsets)) for offsets, _, _ in found])
+    distances, ids = (np.concatenate([one[i] for one in found]) for i in (1, 2))
+    order = np.lexsort((ids, distances, rows))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_queries))])
+    return offsets.astype(np.int64), distances[order], ids[order]
 
 
 def opened(folder: str, shard: Shard) -> WeightedHammingIndex:
@@ -106,9 +134,14 @@ def _mapped(path: str, digest: str, which: tuple[int, int], n_threads: int) -> W
     return index
 
 
-def _chosen(folder: str, shard: Shard, wanted: Ints | None) -> tuple[WeightedHammingIndex, Ints | None]:
+def _opened_with(folder: str, shard: Shard, wanted: Ints | None) -> tuple[WeightedHammingIndex, Ints | None]:
+    """The index of a shard, and which of the wanted ids it holds."""
     index = opened(folder, shard)
     return index, None if wanted is None else np.intersect1d(wanted, index.ids, assume_unique=True)
+
+
+def _present(opened_shards: Sequence[tuple[WeightedHammingIndex, Ints | None]]) -> Ints:
+    return np.concatenate([np.zeros(0, np.int64), *(chosen for _, chosen in opened_shards if chosen is not None)])
 
 
 def _threads() -> int:

@@ -18,8 +18,8 @@ from ..stores.base import require
 from .clients import connected, in_any_order
 from .datasets import Dataset
 from .partitions import Block, Partition
-from .parts import begin
 from .progress import PartsProgress
+from .work_folders import begin
 
 FORMAT = "cghash-shuffled"
 DIFFERS = {

@@ -10,20 +10,21 @@ with 1ᵀf = 0, where f = y − b⁺ on the positive side and b⁻ − y on the 
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from .. import _validation as check
 from .._arrays import Bools, Floats
 from ..exceptions import InvalidInputError
 from ..learning.families.rbf import cluster_centres, squared_distances
-from .base import Peer
+from .base import Peer, whole
 
 _TINY = np.finfo(np.float64).tiny
 
 
+@dataclass(eq=False, repr=False)
 class AGH(Peer):
     """Anchor graph hashing: eigenvectors of a graph in which items meet at anchors, cut once or twice.
 
@@ -54,20 +55,17 @@ class AGH(Peer):
     """
 
     prefixes = True
+    checks: ClassVar = {"layers": whole(1), "n_anchors": whole(2), "n_nearest": whole(1)}
 
-    def __init__(
-        self, n_bits: int = 64, *, layers: int = 2, n_anchors: int = 300, n_nearest: int = 2, random_state: Any = None
-    ) -> None:
-        self.n_bits = n_bits
-        self.layers = layers
-        self.n_anchors = n_anchors
-        self.n_nearest = n_nearest
-        self.random_state = random_state
+    n_bits: int = 64
+    _: KW_ONLY
+    layers: int = 2
+    n_anchors: int = 300
+    n_nearest: int = 2
+    random_state: Any = None
 
     def _check(self) -> None:
-        check.check_whole(self.n_anchors, 2, "n_anchors")
-        check.check_whole(self.n_nearest, 1, "n_nearest")
-        if check.check_whole(self.layers, 1, "layers") > 2:
+        if self.layers > 2:
             raise InvalidInputError(f"layers must be 1 or 2, got {self.layers}")
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:

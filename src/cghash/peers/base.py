@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from copy import copy
 from typing import Any, ClassVar, Self
 
@@ -23,16 +24,52 @@ from ..learning.supervision import check_learnable, draw, relevance_of
 
 _DRAWN = 10  # triplets an item that `score` draws
 
+# What a parameter may be, for the table `checks` of a method
+
+Check = Callable[[Any, str], object]  # of a value and the parameter's name
+
+
+def whole(least: int, most: int | None = None) -> Check:
+    """A whole number in a range."""
+
+    def checked(value: Any, name: str) -> None:
+        if check.check_whole(value, least, name) > (value if most is None else most):
+            raise InvalidInputError(f"{name} must be at most {most}, got {value}")
+
+    return checked
+
+
+def one_of(*choices: str) -> Check:
+    """One of some words."""
+    return lambda value, name: check.check_choice(value, choices, name)
+
+
+def positive(value: Any, name: str) -> None:
+    """A number above 0."""
+    check.check_positive(value, name)
+
+
+def not_negative(value: Any, name: str) -> None:
+    """A number, 0 or more."""
+    check.check_positive(value, name, zero=True)
+
+
+def optional(checked: Check) -> Check:
+    """None, or what another check takes."""
+    return lambda value, name: value is None or checked(value, name)
+
 
 class Peer(CodeEstimator):
     """A method to compare CGHash with; its learned attributes are arrays, numbers and strings.
 
-    A subclass gives `__init__`, which only stores, `_learn` and `_bits`, and `_check` where it has parameters.
+    A subclass gives its parameters as fields of a dataclass, or by an `__init__` that only stores; `checks` of them;
+    `_learn` and `_bits`.
     """
 
     supervision: ClassVar[str] = "none"  # what it does with labels: "none", "optional" or "required"
     prefixes: ClassVar[bool] = False  # whether a fit of m bits gives the first m bits of a longer fit
     hamming: ClassVar[bool] = True  # whether its distance is the weighted Hamming distance
+    checks: ClassVar[dict[str, Check]] = {}  # of parameters by name; `n_bits` is checked already
 
     n_bits: int
     random_state: Any = None  # a parameter where a method draws
@@ -101,7 +138,7 @@ class Peer(CodeEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that loads without unpickling anything."""
-        from .files import save_peer
+        from .peer_files import save_peer
 
         check_is_fitted(self)
         save_peer(self, path)
@@ -109,7 +146,7 @@ class Peer(CodeEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model that `save` wrote."""
-        from .files import load_peer
+        from .peer_files import load_peer
 
         return load_peer(cls, path)
 
@@ -127,12 +164,12 @@ class Peer(CodeEstimator):
         """The bits (n, at least `n_bits_`) of items."""
 
     def _check_parameters(self) -> None:
-        if check.check_whole(self.n_bits, 1, "n_bits") > MOST_BITS:
-            raise InvalidInputError(f"n_bits must be at most {MOST_BITS}, got {self.n_bits}")
+        for name, checked in {"n_bits": whole(1, MOST_BITS), **self.checks}.items():
+            checked(getattr(self, name), name)
         self._check()
 
     def _check(self) -> None:
-        """Say what is wrong with the parameters; `n_bits` is checked already."""
+        """Say what else is wrong with the parameters, or missing."""
 
     def _between(self, X: Any, first: Any, second: Any) -> Floats:
         """Distances (t,) of items X[first], as queries, to the codes of X[second]."""

@@ -9,19 +9,20 @@ changes its bit p at one value, and the objective between these values is found 
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import _validation as check
 from .._arrays import Bools, Floats, Ints
 from ..learning.cpu.neighbors import nearest
 from ..learning.supervision import draw, draw_distinct
-from .base import Peer
+from .base import Peer, whole
 
 _TINY = np.finfo(np.float64).tiny
 
 
+@dataclass(eq=False, repr=False)
 class BRE(Peer):
     """Binary reconstructive embedding: Hamming distances fitted to given ones, by coordinate descent.
 
@@ -52,29 +53,15 @@ class BRE(Peer):
     """
 
     supervision = "optional"
+    checks: ClassVar = {"n_landmarks": whole(1), "n_train": whole(2), "n_pairs": whole(2), "n_sweeps": whole(0)}
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        n_landmarks: int = 50,
-        n_train: int = 2000,
-        n_pairs: int = 30,
-        n_sweeps: int = 2,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_landmarks = n_landmarks
-        self.n_train = n_train
-        self.n_pairs = n_pairs
-        self.n_sweeps = n_sweeps
-        self.random_state = random_state
-
-    def _check(self) -> None:
-        check.check_whole(self.n_landmarks, 1, "n_landmarks")
-        check.check_whole(self.n_train, 2, "n_train")
-        check.check_whole(self.n_pairs, 2, "n_pairs")
-        check.check_whole(self.n_sweeps, 0, "n_sweeps")
+    n_bits: int = 64
+    _: KW_ONLY
+    n_landmarks: int = 50
+    n_train: int = 2000
+    n_pairs: int = 30
+    n_sweeps: int = 2
+    random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         self.mean_ = X.mean(axis=0, dtype=np.float64)

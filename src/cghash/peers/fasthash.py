@@ -10,26 +10,26 @@ gives, not those of step 1, stand in the loss of the following bits, which so ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.tree import DecisionTreeRegressor
 
-from .. import _validation as check
 from .._arrays import Array, Bools, Floats, Ints, rows_in_blocks
 from ..exceptions import FormatError
 from ..learning.cpu.features import fit_scaler, standardized
 from ..learning.families.tree import TreeFunctions, tree_functions
-from .base import Peer
+from .base import Peer, whole
 from .graph_cuts import blocks_of, infer_bits
-from .similarity import LabelGroups, Residue
+from .labels import LabelGroups, Residue
 
 _SEEN = 0.95  # of the weight, by a tree
 _ROWS = 512  # items that walk together: what they read stays in the cache
 _VOTE = 2.0**-30  # votes are multiples of it, so that their sums are exact in any order
 
 
+@dataclass(eq=False, repr=False)
 class FastHash(Peer):
     """FastHash: boosted decision trees, taught by bits that graph cuts infer from the labels.
 
@@ -60,25 +60,14 @@ class FastHash(Peer):
 
     supervision = "required"
     prefixes = True
+    checks: ClassVar = dict.fromkeys(("n_trees", "max_depth", "n_tried"), whole(1))
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        n_trees: int = 100,
-        max_depth: int = 6,
-        n_tried: int = 64,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_trees = n_trees
-        self.max_depth = max_depth
-        self.n_tried = n_tried
-        self.random_state = random_state
-
-    def _check(self) -> None:
-        for name in ("n_trees", "max_depth", "n_tried"):
-            check.check_whole(getattr(self, name), 1, name)
+    n_bits: int = 64
+    _: KW_ONLY
+    n_trees: int = 100
+    max_depth: int = 6
+    n_tried: int = 64
+    random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         scaler = fit_scaler(X)

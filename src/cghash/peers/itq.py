@@ -8,21 +8,22 @@ lower the quantisation error ‖B − VR‖² (an orthogonal Procrustes problem)
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import _validation as check
-from .._arrays import Bools, Floats
+from .._arrays import Floats
 from ..exceptions import InvalidInputError
-from .base import Peer
+from .base import one_of, positive, whole
 from .labels import indicators
-from .projections import principal_components, project
+from .projections import HyperplanePeer, principal_components, project
 
 PROJECTIONS = ("auto", "pca", "cca")
 
 
-class ITQ(Peer):
+@dataclass(eq=False, repr=False)
+class ITQ(HyperplanePeer):
     """Iterative quantisation: PCA or CCA, turned so that the coordinates lie near the corners of a cube.
 
     Parameters
@@ -55,26 +56,14 @@ class ITQ(Peer):
     """
 
     supervision = "optional"
+    checks: ClassVar = {"projection": one_of(*PROJECTIONS), "n_iter": whole(1), "regularization": positive}
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        projection: str = "auto",
-        n_iter: int = 50,
-        regularization: float = 1e-4,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.projection = projection
-        self.n_iter = n_iter
-        self.regularization = regularization
-        self.random_state = random_state
-
-    def _check(self) -> None:
-        check.check_choice(self.projection, PROJECTIONS, "projection")
-        check.check_whole(self.n_iter, 1, "n_iter")
-        check.check_positive(self.regularization, "regularization")
+    n_bits: int = 64
+    _: KW_ONLY
+    projection: str = "auto"
+    n_iter: int = 50
+    regularization: float = 1e-4
+    random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         if self.projection == "cca" and labels is None:
@@ -91,9 +80,6 @@ class ITQ(Peer):
         self.rotation_, self.quantisation_errors_ = rotate(V, R, self.n_iter)
         self.directions_ = self.rotation_.T @ W
         return n_bits
-
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray(project(X, self.mean_, self.directions_) > 0)
 
 
 def rotate(V: Floats, R: Floats, n_iter: int) -> tuple[Floats, Floats]:

@@ -8,21 +8,22 @@ from a normal distribution in the kernel's space has (the central limit theorem)
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.metrics.pairwise import additive_chi2_kernel, euclidean_distances, pairwise_kernels
 
-from .. import _validation as check
 from .._arrays import Bools, Floats
 from ..exceptions import InvalidInputError, NothingToLearnError
-from .base import Peer
+from .base import Peer, one_of, optional, positive, whole
 
 KERNELS = ("rbf", "linear", "chi2")
 _RANGE = 1e-10  # of the largest eigenvalue: smaller ones are rounding
 
 
+@dataclass(eq=False, repr=False)
 class KLSH(Peer):
     """Kernelised locality-sensitive hashing: one random hyperplane a bit, in the space of a kernel.
 
@@ -55,30 +56,20 @@ class KLSH(Peer):
     """
 
     prefixes = True
+    checks: ClassVar = {
+        "kernel": one_of(*KERNELS),
+        "gamma": optional(positive),
+        "n_landmarks": whole(2),
+        "n_drawn": whole(1),
+    }
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        kernel: str = "rbf",
-        gamma: float | None = None,
-        n_landmarks: int = 300,
-        n_drawn: int = 30,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_landmarks = n_landmarks
-        self.n_drawn = n_drawn
-        self.random_state = random_state
-
-    def _check(self) -> None:
-        check.check_choice(self.kernel, KERNELS, "kernel")
-        check.check_whole(self.n_landmarks, 2, "n_landmarks")
-        check.check_whole(self.n_drawn, 1, "n_drawn")
-        if self.gamma is not None:
-            check.check_positive(self.gamma, "gamma")
+    n_bits: int = 64
+    _: KW_ONLY
+    kernel: str = "rbf"
+    gamma: float | None = None
+    n_landmarks: int = 300
+    n_drawn: int = 30
+    random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         chosen = rng.choice(len(X), min(self.n_landmarks, len(X)), replace=False)

@@ -14,23 +14,24 @@ for 0.900 on USPS and 0.861 for 0.846 on ISOLET at 60 bits, and 0.363 for 0.366 
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import block_diag, cholesky, eigh, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from .. import _validation as check
 from .._arrays import Bools, Floats
 from ..exceptions import NothingToLearnError
 from .anchors import draw_anchors, kernel
-from .base import Peer
-from .similarity import LabelGroups, Residue
+from .base import Peer, optional, positive, whole
+from .labels import LabelGroups, Residue
 
 _RIDGE = 1e-6  # of the mean eigenvalue of K̄ᵀK̄, which has no inverse where items are fewer than anchors
 
 
+@dataclass(eq=False, repr=False)
 class KSH(Peer):
     """Supervised hashing with kernels: an RBF function a bit, so that inner products of codes are those of labels.
 
@@ -65,30 +66,15 @@ class KSH(Peer):
 
     supervision = "required"
     prefixes = True
+    checks: ClassVar = {"n_anchors": whole(1), "n_labelled": whole(2), "gamma": optional(positive), "n_iter": whole(1)}
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        n_anchors: int = 300,
-        n_labelled: int = 5000,
-        gamma: float | None = None,
-        n_iter: int = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.n_labelled = n_labelled
-        self.gamma = gamma
-        self.n_iter = n_iter
-        self.random_state = random_state
-
-    def _check(self) -> None:
-        check.check_whole(self.n_anchors, 1, "n_anchors")
-        check.check_whole(self.n_labelled, 2, "n_labelled")
-        check.check_whole(self.n_iter, 1, "n_iter")
-        if self.gamma is not None:
-            check.check_positive(self.gamma, "gamma")
+    n_bits: int = 64
+    _: KW_ONLY
+    n_anchors: int = 300
+    n_labelled: int = 5000
+    gamma: float | None = None
+    n_iter: int = 100
+    random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         self.anchors_, self.gamma_ = draw_anchors(X, self.n_anchors, self.gamma, rng)

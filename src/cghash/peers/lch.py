@@ -9,6 +9,7 @@ A new item is folded in as u D₁^(−1/2) = x D₂^(−1/2) v / (deg(x) σ), wh
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from .base import Peer
 from .projections import leading_directions, median_cuts
 
 
+@dataclass(eq=False, repr=False)
 class LCH(Peer):
     """Laplacian co-hashing: the smoothest functions on the graph of items and features, cut at their medians.
 
@@ -46,8 +48,7 @@ class LCH(Peer):
 
     prefixes = True
 
-    def __init__(self, n_bits: int = 64) -> None:
-        self.n_bits = n_bits
+    n_bits: int = 64
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         self.least_ = np.minimum(X.min(axis=0), 0).astype(np.float64)

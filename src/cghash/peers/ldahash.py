@@ -10,21 +10,22 @@ the one with the largest sum of true positive and true negative rates over pairs
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 
-from .. import _validation as check
 from .._arrays import Bools, Floats, Ints
 from ..exceptions import NothingToLearnError
-from .base import Peer
+from .base import Peer, not_negative, one_of
 from .labels import similar
 from .projections import principal_components, project, signed
 
 PROJECTIONS = ("lda", "dif")
 
 
+@dataclass(eq=False, repr=False)
 class LDAHash(Peer):
     """LDAHash: projections that draw items with a common label together, cut where pairs are told apart best.
 
@@ -57,19 +58,13 @@ class LDAHash(Peer):
 
     supervision = "required"
     prefixes = True
+    checks: ClassVar = {"projection": one_of(*PROJECTIONS), "regularization": not_negative, "alpha": not_negative}
 
-    def __init__(
-        self, n_bits: int = 64, *, projection: str = "lda", regularization: float = 0.1, alpha: float = 2.0
-    ) -> None:
-        self.n_bits = n_bits
-        self.projection = projection
-        self.regularization = regularization
-        self.alpha = alpha
-
-    def _check(self) -> None:
-        check.check_choice(self.projection, PROJECTIONS, "projection")
-        check.check_positive(self.regularization, "regularization", zero=True)
-        check.check_positive(self.alpha, "alpha", zero=True)
+    n_bits: int = 64
+    _: KW_ONLY
+    projection: str = "lda"
+    regularization: float = 0.1
+    alpha: float = 2.0
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         pairs = Pairs.of(labels)

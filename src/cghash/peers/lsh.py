@@ -8,15 +8,16 @@ probability θ/π, θ their angle seen from the mean μ.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
-from .._arrays import Bools
-from .base import Peer
+from .projections import HyperplanePeer
 
 
-class LSH(Peer):
+@dataclass(eq=False, repr=False)
+class LSH(HyperplanePeer):
     """Locality-sensitive hashing: one random hyperplane a bit, through the mean of the items.
 
     Parameters
@@ -39,15 +40,12 @@ class LSH(Peer):
 
     prefixes = True
 
-    def __init__(self, n_bits: int = 64, *, center: bool = True, random_state: Any = None) -> None:
-        self.n_bits = n_bits
-        self.center = center
-        self.random_state = random_state
+    n_bits: int = 64
+    _: KW_ONLY
+    center: bool = True
+    random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         self.directions_ = rng.standard_normal((self.n_bits, X.shape[1]))
         self.mean_ = X.mean(axis=0, dtype=np.float64) if self.center else np.zeros(X.shape[1])
         return self.n_bits
-
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray((X - self.mean_) @ self.directions_.T > 0)

@@ -8,6 +8,7 @@ items, as where Zhang et al. compare with it: Self-taught hashing for fast simil
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from .base import Peer
 from .projections import leading_directions, median_cuts
 
 
+@dataclass(eq=False, repr=False)
 class LSI(Peer):
     """Latent semantic indexing: one bit for each leading singular vector of the items as they are.
 
@@ -38,8 +40,7 @@ class LSI(Peer):
 
     prefixes = True
 
-    def __init__(self, n_bits: int = 64) -> None:
-        self.n_bits = n_bits
+    n_bits: int = 64
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         items = np.asarray(X, dtype=np.float64)

@@ -6,16 +6,16 @@ labels: h_k(x) = [w_k·(x − μ) > 0], w_k the k-th eigenvector of the covarian
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .._arrays import Bools
-from .base import Peer
-from .projections import principal_components, project
+from .projections import HyperplanePeer, principal_components
 
 
-class PCAH(Peer):
+@dataclass(eq=False, repr=False)
+class PCAH(HyperplanePeer):
     """Sign of PCA: one bit for each of the leading principal components.
 
     Parameters
@@ -36,12 +36,8 @@ class PCAH(Peer):
 
     prefixes = True
 
-    def __init__(self, n_bits: int = 64) -> None:
-        self.n_bits = n_bits
+    n_bits: int = 64
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         self.mean_, self.directions_, _ = principal_components(X, self.n_bits)
         return len(self.directions_)
-
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray(project(X, self.mean_, self.directions_) > 0)

@@ -8,6 +8,7 @@ asymmetric distance).
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from .quantizer import LARGEST, Quantizer, checked, require_faiss
 MOST = 8  # bits of a group, as customary
 
 
+@dataclass(eq=False, repr=False)
 class PQ(Quantizer):
     """Product quantisation: ⌈n_bits / 8⌉ groups of features with up to 256 centroids each.
 
@@ -45,9 +47,9 @@ class PQ(Quantizer):
 
     fewer_because = "the groups of features have equal numbers of bits, and no more centroids than there are items"
 
-    def __init__(self, n_bits: int = 64, *, random_state: Any = None) -> None:
-        self.n_bits = n_bits
-        self.random_state = random_state
+    n_bits: int = 64
+    _: KW_ONLY
+    random_state: Any = None
 
     def _check(self) -> None:
         require_faiss()  # it brings a BLAS, which `fit` holds to one thread only if it is loaded before

@@ -1,4 +1,4 @@
-"""Projections that several peers begin with: leading directions of a matrix, principal components, cuts at medians."""
+"""Projections that several peers share: principal components, leading directions, cuts at medians, bits by sign."""
 
 from __future__ import annotations
 
@@ -7,10 +7,21 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from .._arrays import Floats
+from .._arrays import Bools, Floats
 from ..exceptions import NothingToLearnError
+from .base import Peer
 
 _ROUNDING = 1e-9  # of the range of a projection: values nearer to each other count as equal
+
+
+class HyperplanePeer(Peer):
+    """A peer whose bits are signs of projections, seen from the mean of the items."""
+
+    mean_: Floats  # (d,)
+    directions_: Floats  # (n_bits_, d)
+
+    def _bits(self, X: Any) -> Bools:
+        return np.asarray(project(X, self.mean_, self.directions_) > 0)
 
 
 def project(X: Any, mean: Floats, directions: Floats) -> Floats:

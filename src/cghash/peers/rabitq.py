@@ -8,6 +8,7 @@ Two numbers beside the bits make a squared distance of it.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from .quantizer import Quantizer, checked, require_faiss
 FACTORS = 8  # bytes: two numbers of single precision, ‖o‖² and ‖o‖² √D / ‖o‖₁
 
 
+@dataclass(eq=False, repr=False)
 class RaBitQ(Quantizer):
     """RaBitQ: the signs of randomly turned items, and two numbers for the distance.
 
@@ -49,9 +51,9 @@ class RaBitQ(Quantizer):
 
     fewer_because = "codes are whole bytes, and hold one bit a dimension of the items and two numbers"
 
-    def __init__(self, n_bits: int = 128, *, random_state: Any = None) -> None:
-        self.n_bits = n_bits
-        self.random_state = random_state
+    n_bits: int = 128
+    _: KW_ONLY
+    random_state: Any = None
 
     def _check(self) -> None:
         least = 8 * (FACTORS + 1)

@@ -13,20 +13,21 @@ Beside the paper, P is held by a small ridge term νδ‖P‖², without which i
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from .. import _validation as check
 from .._arrays import Bools, Floats
 from .anchors import draw_anchors, kernel
-from .base import Peer
+from .base import Peer, optional, positive, whole
 from .labels import indicators
 
 _SWEEPS = 10  # of a B-step over all bits, at most
 
 
+@dataclass(eq=False, repr=False)
 class SDH(Peer):
     """Supervised discrete hashing: codes from which a linear classifier tells the labels, and an RBF function a bit.
 
@@ -64,35 +65,22 @@ class SDH(Peer):
     """
 
     supervision = "required"
+    checks: ClassVar = {
+        "n_anchors": whole(1),
+        "gamma": optional(positive),
+        **dict.fromkeys(("lam", "nu", "ridge"), positive),
+        "n_iter": whole(1),
+    }
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        n_anchors: int = 1000,
-        gamma: float | None = None,
-        lam: float = 1.0,
-        nu: float = 1e-5,
-        ridge: float = 1e-2,
-        n_iter: int = 5,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.gamma = gamma
-        self.lam = lam
-        self.nu = nu
-        self.ridge = ridge
-        self.n_iter = n_iter
-        self.random_state = random_state
-
-    def _check(self) -> None:
-        check.check_whole(self.n_anchors, 1, "n_anchors")
-        check.check_whole(self.n_iter, 1, "n_iter")
-        for name in ("lam", "nu", "ridge"):
-            check.check_positive(getattr(self, name), name)
-        if self.gamma is not None:
-            check.check_positive(self.gamma, "gamma")
+    n_bits: int = 64
+    _: KW_ONLY
+    n_anchors: int = 1000
+    gamma: float | None = None
+    lam: float = 1.0
+    nu: float = 1e-5
+    ridge: float = 1e-2
+    n_iter: int = 5
+    random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         self.anchors_, self.gamma_ = draw_anchors(X, self.n_anchors, self.gamma, rng)

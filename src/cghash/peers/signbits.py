@@ -6,6 +6,7 @@ the coordinate axes (Charikar: Similarity estimation techniques from rounding al
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from .._arrays import Bools
 from .base import Peer
 
 
+@dataclass(eq=False, repr=False)
 class SignBits(Peer):
     """The signs of the first `n_bits` coordinates.
 
@@ -36,9 +38,9 @@ class SignBits(Peer):
 
     prefixes = True
 
-    def __init__(self, n_bits: int = 64, *, center: bool = False) -> None:
-        self.n_bits = n_bits
-        self.center = center
+    n_bits: int = 64
+    _: KW_ONLY
+    center: bool = False
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         m = min(self.n_bits, int(X.shape[1]))

@@ -8,6 +8,7 @@ the signs of the n_bits of them with the smallest eigenvalues over all component
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from .base import Peer
 from .projections import principal_components, project
 
 
+@dataclass(eq=False, repr=False)
 class SPH(Peer):
     """Spectral hashing: signs of waves along the principal components, the longest waves first.
 
@@ -39,8 +41,7 @@ class SPH(Peer):
 
     prefixes = True
 
-    def __init__(self, n_bits: int = 64) -> None:
-        self.n_bits = n_bits
+    n_bits: int = 64
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         self.mean_, components, _ = principal_components(X, X.shape[1])

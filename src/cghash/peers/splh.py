@@ -10,21 +10,22 @@ the first term stay whole: directions need not be orthogonal, and there may be m
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from .. import _validation as check
-from .._arrays import Bools, Floats
-from .base import Peer
+from .._arrays import Floats
+from .base import not_negative, positive, whole
 from .labels import signs_of_similarity
-from .projections import principal_components, project, signed
+from .projections import HyperplanePeer, principal_components, project, signed
 
 _DENSE = 100  # features: fewer are solved for at once
 
 
-class SPLH(Peer):
+@dataclass(eq=False, repr=False)
+class SPLH(HyperplanePeer):
     """Sequential projection learning: each direction mends the pairs that the one before got wrong.
 
     The items are scaled to a mean squared length of 1 about their mean, and both terms of M are means, over pairs and
@@ -56,26 +57,14 @@ class SPLH(Peer):
 
     supervision = "required"
     prefixes = True
+    checks: ClassVar = {"n_labelled": whole(2), "eta": positive, "alpha": not_negative}
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        n_labelled: int = 1000,
-        eta: float = 0.1,
-        alpha: float = 10.0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_labelled = n_labelled
-        self.eta = eta
-        self.alpha = alpha
-        self.random_state = random_state
-
-    def _check(self) -> None:
-        check.check_whole(self.n_labelled, 2, "n_labelled")
-        check.check_positive(self.eta, "eta")
-        check.check_positive(self.alpha, "alpha", zero=True)
+    n_bits: int = 64
+    _: KW_ONLY
+    n_labelled: int = 1000
+    eta: float = 0.1
+    alpha: float = 10.0
+    random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
         chosen = np.sort(rng.permutation(len(X))[: self.n_labelled])
@@ -87,9 +76,6 @@ class SPLH(Peer):
         W = sequence(Z, S, self.eta * scale**2 * variances, self.alpha, start, self.n_bits)
         self.directions_ = signed(W @ components)
         return len(W)
-
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray(project(X, self.mean_, self.directions_) > 0)
 
 
 def sequence(Z: Floats, S: Any, variances: Floats, alpha: float, start: Floats, m: int) -> Floats:

@@ -9,19 +9,19 @@ stumps are the bits, the α their weights.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import _validation as check
 from .._arrays import Bools, Floats, Ints
-from ..exceptions import InvalidInputError
 from ..learning.cpu.neighbors import nearest
 from ..learning.families.ranks import midpoint
 from ..learning.supervision import draw
-from .base import Peer
+from .base import Peer, whole
 
 
+@dataclass(eq=False, repr=False)
 class SSC(Peer):
     """Similarity-sensitive coding: boosted stumps that tell pairs of similar items from other pairs.
 
@@ -56,30 +56,20 @@ class SSC(Peer):
 
     supervision = "required"
     prefixes = True
+    checks: ClassVar = {
+        "n_pairs": whole(2),
+        "n_neighbors": whole(1),
+        "n_thresholds": whole(1, 255),
+        "max_features": whole(1),
+    }
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        n_pairs: int = 100_000,
-        n_neighbors: int = 10,
-        n_thresholds: int = 64,
-        max_features: int = 1000,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_pairs = n_pairs
-        self.n_neighbors = n_neighbors
-        self.n_thresholds = n_thresholds
-        self.max_features = max_features
-        self.random_state = random_state
-
-    def _check(self) -> None:
-        check.check_whole(self.n_pairs, 2, "n_pairs")
-        check.check_whole(self.n_neighbors, 1, "n_neighbors")
-        check.check_whole(self.max_features, 1, "max_features")
-        if check.check_whole(self.n_thresholds, 1, "n_thresholds") > 255:
-            raise InvalidInputError(f"n_thresholds must be at most 255, got {self.n_thresholds}")
+    n_bits: int = 64
+    _: KW_ONLY
+    n_pairs: int = 100_000
+    n_neighbors: int = 10
+    n_thresholds: int = 64
+    max_features: int = 1000
+    random_state: Any = None
 
     @property
     def weights_(self) -> Floats:  # type: ignore[override]

@@ -47,14 +47,7 @@ class ParquetStore(Store):
     def write(cls, path: Path, model: Any, codes: ArrayLike, ids: ArrayLike | None = None) -> Self:
         """Write codes to a Parquet file, beside its place, then renamed (`Store.write`)."""
         origin, packed, numbers = checked(model, codes, ids)
-        with written_atomically(path) as file:
-            require("pyarrow.parquet", "parquet").write_table(
-                to_arrow(origin, packed, numbers),
-                file,
-                row_group_size=ROWS_IN_A_GROUP,
-                use_dictionary=False,  # codes hardly repeat
-                write_page_checksum=True,
-            )
+        write_codes(path, to_arrow(origin, packed, numbers))
         return cls(origin, packed, numbers, os.fspath(path))
 
     @classmethod
@@ -89,6 +82,18 @@ def to_arrow(origin: Origin, codes: Codes, ids: Ints) -> Any:
         pa.field("code", pa.binary(origin.n_bytes), nullable=False),
     ]
     return pa.table([pa.array(ids), column], schema=pa.schema(fields, metadata={KEY: header}))
+
+
+def write_codes(path: Path, table: Any) -> None:
+    """Write a table of `to_arrow` to a file, whole or not at all."""
+    with written_atomically(path) as file:
+        require("pyarrow.parquet", "parquet").write_table(
+            table,
+            file,
+            row_group_size=ROWS_IN_A_GROUP,
+            use_dictionary=False,  # codes hardly repeat
+            write_page_checksum=True,
+        )
 
 
 def read_codes(path: Path) -> tuple[Origin, Codes, Ints]:

@@ -7,7 +7,7 @@ expanded code are looked up a byte at a time, in arrays of 256 numbers that are 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -70,10 +70,6 @@ class Layout:
     def named(self, suffix: str) -> Any:
         """A function or an index of the table, quoted."""
         return sql.Identifier(self.schema, f"{self.table}_{suffix}")
-
-    def under(self, table: str) -> Layout:
-        """The same under another name."""
-        return replace(self, table=table)
 
     @cached_property
     def header(self) -> str:

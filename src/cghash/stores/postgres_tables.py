@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .._arrays import Codes, Ints
@@ -33,12 +34,6 @@ class Graph(NamedTuple):
     goes_on: bool  # whether it can look further where it found too few, as pgvector 0.8 does
 
 
-class Building(NamedTuple):
-    """How a graph is built: with so much memory, in MB; None is what the server is set to."""
-
-    memory: int | None
-
-
 def schema_of(cursor: Any) -> str:
     """The schema in which tables are made and looked for: the first of the search path."""
     (name,) = cursor.execute("SELECT current_schema()").fetchone()
@@ -57,21 +52,22 @@ def read_about(cursor: Any, relation: Any) -> str | None:
     return None if row is None else row[0]
 
 
-def replace_table(cursor: Any, layout: Layout, given: Given, graph: Building | None, where: str) -> None:
+def replace_table(cursor: Any, layout: Layout, given: Given, where: str, *, hnsw: bool, memory: int | None) -> None:
     """Make a table under another name, fill it, index it, and put it in the place of the old one.
 
-    Who reads the old one waits only for the last step.
+    Who reads the old one waits only for the last step. A graph is built with so many MB of memory; None is what the
+    server is set to.
     """
     cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_LOCKS, layout.relation.as_string()])
     _is_ours(cursor, layout, where)  # before the work, and again after it
-    new = layout.under(f"cghash_{secrets.token_hex(8)}")
+    new = replace(layout, table=f"cghash_{secrets.token_hex(8)}")
     _create_function(cursor, new, "expand")
     _create_table(cursor, new, given.payload)
     copy_rows(cursor, new.relation, given.ids, given.codes, layout.origin.n_bits, given.payload, "FREEZE")
-    if graph is not None:
-        _create_graph(cursor, new, graph)
+    if hnsw:
+        _create_graph(cursor, new, memory)
     _drop(cursor, layout, where)
-    _rename(cursor, new, layout, graph is not None)
+    _rename(cursor, new, layout, hnsw)
     for suffix in ("distance", "nearest"):
         _create_function(cursor, layout, suffix)
     comment = sql.SQL("COMMENT ON COLUMN {}.code IS {}")
@@ -169,10 +165,10 @@ def _create_table(cursor: Any, layout: Layout, payload: list[Column]) -> None:
     cursor.execute(sql.SQL("CREATE TABLE {} ({})").format(layout.relation, sql.SQL(", ").join([own, *more])))
 
 
-def _create_graph(cursor: Any, layout: Layout, graph: Building) -> None:
+def _create_graph(cursor: Any, layout: Layout, memory: int | None) -> None:
     schema = _schema_of_pgvector(cursor)
-    if graph.memory is not None:
-        cursor.execute("SELECT set_config('maintenance_work_mem', %s, true)", [f"{graph.memory}MB"])
+    if memory is not None:
+        cursor.execute("SELECT set_config('maintenance_work_mem', %s, true)", [f"{memory}MB"])
     create = sql.SQL("CREATE INDEX {} ON {} USING hnsw (expanded {})")
     name = sql.Identifier(f"{layout.table}_hnsw")
     cursor.execute(create.format(name, layout.relation, sql.Identifier(schema, "bit_hamming_ops")))

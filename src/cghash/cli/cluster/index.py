@@ -30,7 +30,7 @@ def index(
       cghash cluster index /data/codes -o /data/index --codes-per-shard 50000000 --scheduler tcp://10.0.0.1:8786
     """
     from ...cluster import ShardedIndex
-    from ...cluster.sharding import CODES
+    from ...cluster.sharded_index import CODES
 
     with client_of(scheduler, workers) as client:
         built = ShardedIndex.build(codes, output, client, codes=codes_per_shard or CODES, verbose=not quiet)

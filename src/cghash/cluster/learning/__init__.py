@@ -1,1 +1,1 @@
-"""How a fit runs on many workers: each holds shares of the items and triplets, and answers with sums over them."""
+"""How a fit runs on many workers: each holds partitions of the items and triplets, and answers with sums over them."""

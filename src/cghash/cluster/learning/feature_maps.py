@@ -1,6 +1,6 @@
 """What all partitions must agree on before hyperplanes are searched: how items become features.
 
-Functions of both families are hyperplanes, (coef, intercept) over what the frame makes of an item: so they travel, and
+Functions of both families are hyperplanes, (coef, intercept) over the features of an item: so they travel, and
 landmarks do not.
 """
 
@@ -20,7 +20,7 @@ from ...learning.families.rbf import RBFFunctions, bumps, pricing_over_bumps
 
 
 class Planes(NamedTuple):
-    """Hyperplanes over what a frame makes of items."""
+    """Hyperplanes over the features of items."""
 
     coef: Floats  # (m, d)
     intercept: Floats  # (m,)
@@ -34,13 +34,13 @@ class Planes(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """Items as a frame sees them."""
+    """Items as a feature map gives them."""
 
     matrix: Array  # that planes are over
     features: Features  # that the search is over
 
 
-class Frame(Protocol):
+class FeatureMap(Protocol):
     """Items to features, directions over features to planes, and planes to hash functions."""
 
     @property
@@ -52,7 +52,7 @@ class Frame(Protocol):
 
 
 @dataclass(frozen=True)
-class LinearFrame:
+class LinearFeatureMap:
     """Features are standardised items."""
 
     scaler: Scaler
@@ -77,7 +77,7 @@ class LinearFrame:
 
 
 @dataclass(frozen=True)
-class RBFFrame:
+class RBFFeatureMap:
     """Features are bumps around landmarks, of length one on average."""
 
     landmarks: Floats  # (m, d)

@@ -20,13 +20,13 @@ from ...learning.cpu.pairs import SignedPairs
 from ...learning.losses import loss_of
 from ...learning.triplets import TripletSet, from_rows
 from ..partitions import Partition
-from .frames import Frame, Planes, Prepared, RBFFrame
-from .totals import Sums
+from .feature_maps import FeatureMap, Planes, Prepared, RBFFeatureMap
+from .tree_sums import Sums
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a share's items come from; with `near` and `far`, row i of the three is a triplet of the user's own."""
+    """Where a partition's items come from; with `near` and `far`, row i of the three is a triplet of the user's own."""
 
     number: int
     items: Partition
@@ -40,16 +40,15 @@ class Source:
             return first.X, first.y
         return np.concatenate([first.X, self.near.read().X, self.far.read().X]), None
 
-    def own_triplets(self) -> TripletSet | None:
-        if self.near is None:
-            return None
+    def own_triplets(self) -> TripletSet:
+        """Anchor, near and far item of each row of three partitions."""
         t = np.arange(self.items.n_rows)
-        return from_rows(np.stack([t, t + len(t), t + 2 * len(t)], axis=1), 3 * len(t)) if len(t) else None
+        return from_rows(np.stack([t, t + len(t), t + 2 * len(t)], axis=1), 3 * len(t)) if len(t) else _no_triplets(0)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What decides a share besides its items."""
+    """What decides a partition besides its items."""
 
     model: CGHash  # not fitted: its parameters
     seed: int
@@ -58,21 +57,21 @@ class Plan:
 
 @dataclass(frozen=True)
 class History:
-    """All that happened to the shares so far, so that a lost one can be made again."""
+    """All that happened to the partitions so far, so that a lost one can be made again."""
 
-    frame: Frame | None = None
-    n_triplets: int = 0  # of all shares together
+    feature_map: FeatureMap | None = None
+    n_triplets: int = 0  # of all partitions together
     planes: Planes | None = None
     weights: Floats | None = None  # at which slopes were taken last
 
 
-class Share:
-    """One partition of a fit; every method named in `sums.py` answers with sums over its items or triplets."""
+class FitPartition:
+    """One partition of a fit; every method named in `backend.py` answers with sums over its items or triplets."""
 
     def __init__(self, source: Source, plan: Plan, n_threads: int) -> None:
         self.source, self.plan, self.n_threads = source, plan, n_threads
-        self.step = 0  # how many of the calls that change a share it has seen
-        self.frame: Frame | None = None
+        self.step = 0  # how many of the calls that change a partition it has seen
+        self.feature_map: FeatureMap | None = None
         X, y = source.read()
         self.n_items = len(X)
         self.triplets = self._compared(X, y)
@@ -82,8 +81,8 @@ class Share:
 
     def restore(self, history: History) -> None:
         """Go through what happened before."""
-        if history.frame is not None:
-            self.begin(history.frame, history.n_triplets)
+        if history.feature_map is not None:
+            self.begin(history.feature_map, history.n_triplets)
         if history.planes is not None:
             self.append(history.planes)
         if history.weights is not None:
@@ -96,8 +95,8 @@ class Share:
         X, t = self.items(), self.triplets
         return {
             "n_items": self.n_items,
-            "n_triplets": 0 if t is None else t.n_triplets,
-            "n_slots": 0 if t is None else t.n_slots,
+            "n_triplets": t.n_triplets,
+            "n_slots": t.n_slots,
             "low": X.min(axis=0).astype(np.float64) if len(X) else np.full(X.shape[1], np.inf),
             "high": X.max(axis=0).astype(np.float64) if len(X) else np.full(X.shape[1], -np.inf),
         }
@@ -115,28 +114,26 @@ class Share:
         return (sum((np.sum((block - mean) ** 2, axis=0) for block in blocks), np.zeros(X.shape[1])),)
 
     def rows(self, numbers: list[Ints]) -> Array:
-        """Some items, by the rows that each share is asked for."""
+        """Some items, by the rows that each partition is asked for."""
         return self.items()[numbers[self.source.number]]
 
-    def bump_sum(self, frame: RBFFrame) -> Sums:
+    def bump_sum(self, feature_map: RBFFeatureMap) -> Sums:
         """Σ of the bumps (m,)."""
-        return (frame.bumps(self.items()).sum(axis=0, dtype=np.float64),)
+        return (feature_map.bumps(self.items()).sum(axis=0, dtype=np.float64),)
 
-    def bump_square(self, frame: RBFFrame) -> Sums:
+    def bump_square(self, feature_map: RBFFeatureMap) -> Sums:
         """Σ of the squared bumps of all landmarks."""
-        return (float(np.sum(frame.bumps(self.items()) ** 2, dtype=np.float64)),)
+        return (float(np.sum(feature_map.bumps(self.items()) ** 2, dtype=np.float64)),)
 
-    # what changes a share
+    # what changes a partition
 
-    def begin(self, frame: Frame, n_triplets: int) -> Sums:
+    def begin(self, feature_map: FeatureMap, n_triplets: int) -> Sums:
         """The features are known, and what one triplet of `n_triplets` weighs."""
-        self.frame = frame
+        self.feature_map = feature_map
         if self.plan.in_memory:
-            self._prepared, self._items = frame.prepared(self.items(), self.n_threads), None
-        if self.triplets is None:
-            return ()
+            self._prepared, self._items = feature_map.prepared(self.items(), self.n_threads), None
         t = self.triplets
-        weights = t.weights * (t.n_triplets / n_triplets)  # so that the weights of all shares sum to 1
+        weights = t.weights * (t.n_triplets / n_triplets)  # so that the weights of all partitions sum to 1
         t = TripletSet(t.anchors, t.near, t.near_ptr, t.far, t.far_ptr, weights, t.n_items)
         model = self.plan.model
         self.columns = Columns(t, loss_of(model.loss), self.n_threads, min(model.n_bits, 256))
@@ -144,15 +141,12 @@ class Share:
         return ()
 
     def append(self, planes: Planes) -> Sums:
-        if self.triplets is not None:
-            for column in planes.bits(self.prepared().matrix, self.n_threads).T:
-                self.columns.append(column)
+        for column in planes.bits(self.prepared().matrix, self.n_threads).T:
+            self.columns.append(column)
         return ()
 
     def slopes(self, w: Floats) -> Sums:
         """F(w), the slopes' adjoint (m,), Σ|s|, live items; the pricing problem is then the one at w."""
-        if self.triplets is None:
-            return 0.0, np.zeros(len(w)), 0.0, 0
         self._passes = None
         value, q = self.columns.slopes(w)
         self.pairs.set_slopes(q, 0.0)
@@ -161,49 +155,41 @@ class Share:
     # the master problem
 
     def evaluate(self, w: Floats) -> Sums:
-        return (0.0, np.zeros(len(w))) if self.triplets is None else self.columns.evaluate(w)
+        return self.columns.evaluate(w)
 
     def counts(self, w: Floats) -> Sums:
-        return (0.0, 0) if self.triplets is None else self.columns.counts(w)
+        return self.columns.counts(w)
 
     def dual_value(self, w: Floats, scale: float) -> Sums:
-        return (0.0 if self.triplets is None else self.columns.dual_value(w, scale),)
+        return (self.columns.dual_value(w, scale),)
 
     # the pricing problem
 
     def candidates(self, planes: Planes) -> Sums:
         """The true gain of each plane (m,), and two numbers (m, 2) that tell its bits, and their complements."""
         bits = planes.bits(self.prepared().matrix, self.n_threads)
-        gains = np.array([0.0 if self.triplets is None else self.pairs.gain(column) for column in bits.T])
+        gains = np.array([self.pairs.gain(column) for column in bits.T])
         number = str(self.source.number).encode()
         known = [[_told(number, column), _told(number, ~column)] for column in bits.T]
         return gains, np.array(known, dtype=object)
 
     def draw_gains(self, V: Singles, b: Singles) -> Sums:
-        passes = self.passes()
-        return (np.zeros(V.shape[1]) if passes is None else passes.draw_gains(V, b).astype(np.float64),)
+        return (self.passes().draw_gains(V, b).astype(np.float64),)
 
     def relaxed(self, points: Floats) -> Sums:
-        passes = self.passes()
-        return (np.zeros(len(points)), np.zeros(points.shape)) if passes is None else passes.relaxed(points)
+        return self.passes().relaxed(points)
 
     def pull(self, direction: Direction, shift: float, signed: bool) -> Sums:
-        passes = self.passes()
-        return (
-            (np.zeros(len(direction[0])), 0.0, 0.0) if passes is None else tuple(passes.pull(direction, shift, signed))
-        )
+        return tuple(self.passes().pull(direction, shift, signed))
 
     def sign_gain(self, direction: Direction) -> Sums:
-        passes = self.passes()
-        return (0.0 if passes is None else passes.sign_gain(direction),)
+        return (self.passes().sign_gain(direction),)
 
     def moments(self, V: Singles) -> Sums:
-        passes = self.passes()
-        return (0.0, np.zeros(V.shape[1]), np.zeros(V.shape[1])) if passes is None else tuple(passes.moments(V))
+        return tuple(self.passes().moments(V))
 
     def cut_gains(self, V: Singles, cuts: Floats) -> Sums:
-        passes = self.passes()
-        return (np.zeros(cuts.shape) if passes is None else passes.cut_gains(V, cuts),)
+        return (self.passes().cut_gains(V, cuts),)
 
     def gram(self) -> Sums:
         return (self.prepared().features.gram(),)
@@ -214,21 +200,19 @@ class Share:
         return self.source.read()[0] if self._items is None else self._items
 
     def prepared(self) -> Prepared:
-        assert self.frame is not None
-        return self.frame.prepared(self.items(), self.n_threads) if self._prepared is None else self._prepared
+        assert self.feature_map is not None
+        return self.feature_map.prepared(self.items(), self.n_threads) if self._prepared is None else self._prepared
 
-    def passes(self) -> CpuItemSums | None:
-        """Over the live items of the last slopes; None where there are none."""
-        if self.triplets is None or not self.pairs.n_live:
-            return None
+    def passes(self) -> CpuItemSums:
+        """Over the live items of the last slopes."""
         if self._passes is not None:
             return self._passes
         made = CpuItemSums(self.prepared().features, self.pairs)
-        self._passes = made if self.plan.in_memory else None
+        self._passes = made if self.plan.in_memory or not self.pairs.n_live else None
         return made
 
-    def _compared(self, X: Array, y: Array | None) -> TripletSet | None:
-        """The triplets among these items; None where there are too few items or classes to compare."""
+    def _compared(self, X: Array, y: Array | None) -> TripletSet:
+        """The triplets among these items; none where there are too few items or classes to compare."""
         if self.source.near is not None:
             return self.source.own_triplets()
         seed = np.random.default_rng([self.plan.seed, 2**31 + 2, self.source.number]).integers(2**31 - 1)
@@ -237,9 +221,14 @@ class Share:
             model: CGHash = clone(self.plan.model).set_params(n_jobs=self.n_threads)
             return model._triplets(X, y, None, None, int(seed))
         except NothingToLearnError:
-            return None
+            return _no_triplets(len(X))
+
+
+def _no_triplets(n_items: int) -> TripletSet:
+    none, pointers = np.zeros(0, np.int64), np.zeros(1, np.int64)
+    return TripletSet(none, none, pointers, none, pointers, np.zeros(0), n_items)
 
 
 def _told(number: bytes, bits: Bools) -> int:
-    """A number that tells the bits of a share; such numbers are added up."""
+    """A number that tells the bits of a partition; such numbers are added up."""
     return int.from_bytes(hashlib.blake2b(number + b" " + np.packbits(bits).tobytes(), digest_size=16).digest())

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -18,14 +17,24 @@ from numpy.typing import ArrayLike
 
 from .._arrays import Codes, Ints
 from .._validation import check_answers, check_whole
-from ..exceptions import FormatError, InvalidInputError
+from ..exceptions import InvalidInputError
 from ..index.checks import check_ids, check_queries, check_radius
-from ..stores.origin import Origin, read_header
+from ..stores.origin import Origin
 from .clients import at_home, connected, in_any_order, workers_of
-from .merging import Nearest, Within, merged_nearest, merged_within
-from .parts import MANIFEST, Encoded, Part, begin, read_json, write_json
+from .encoded_parts import Encoded, Part
 from .progress import PartsProgress
-from .shards import Shard, build_shard, search_shards, search_within, shared_ids
+from .shards import (
+    Nearest,
+    Shard,
+    Within,
+    build_shard,
+    merged_nearest,
+    merged_within,
+    search_shards,
+    search_within,
+    shared_ids,
+)
+from .work_folders import begin, read_manifest, write_manifest
 
 FORMAT, VERSION = "cghash-shards", 1
 CODES = 1 << 24  # of a shard
@@ -100,24 +109,16 @@ class ShardedIndex:
                     progress.done(1)
             ordered = [shards[number] for number in sorted(shards)]
             _check_different(opened, folder, ordered)
-            about = {"origin": json.loads(source.origin.header()), "shards": [asdict(shard) for shard in ordered]}
-            write_json(folder / MANIFEST, FORMAT, VERSION, about)
+            write_manifest(folder, FORMAT, VERSION, source.origin, {"shards": [asdict(shard) for shard in ordered]})
             return cls(folder, source.origin, ordered, opened, connection.pop_all())
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], client: Any = None) -> Self:
         """Open what `build` made; FormatError where it is not whole."""
         place = Path(os.path.abspath(folder))
-        missing = f"{folder} holds no sharded index, or `build` has not finished"
-        about = read_json(place / MANIFEST, FORMAT, VERSION, missing)
-        try:
-            origin = read_header(json.dumps(about["origin"]), str(place / MANIFEST))[0]
-            shards = [Shard(**shard) for shard in about["shards"]]
-        except (KeyError, TypeError) as error:
-            raise FormatError(f"{place / MANIFEST} is damaged: {error}") from error
-        for shard in shards:
-            if not (place / shard.file).is_file():
-                raise FormatError(f"{folder} is not whole: {shard.file} is missing")
+        missing = "no sharded index, or `build` has not finished"
+        kind = FORMAT, VERSION, missing
+        origin, shards = read_manifest(place, str(folder), *kind, lambda about: [Shard(**s) for s in about["shards"]])
         with ExitStack() as connection:
             opened = connection.enter_context(connected(client))
             return cls(place, origin, shards, opened, connection.pop_all())
@@ -179,9 +180,7 @@ class ShardedIndex:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     # Within

@@ -1,4 +1,4 @@
-"""Partitions of Parquet files: the footers tell what is where, and no vector is read before a worker does so."""
+"""Partitions of Parquet and Arrow files: what is where is known, and no vector is read before a worker does so."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from .._arrays import Array
 from ..exceptions import CGHashError, FormatError, InvalidInputError
 from ..reading.arrays import parquet_file, words_of
 from ..stores.base import require
-from .arrow_files import MAGIC, ArrowFile, is_arrow
 from .partitions import Partition, Piece
 
 Place = Callable[[int], str]  # of a row of a batch, for messages
 
 _BUFFER = 1 << 20  # bytes read ahead of a column: a row group is decoded page by page
 _ENDING = 8  # bytes: the footer's length, and b"PAR1"
+_ARROW = b"ARROW1"
+ENDINGS = (".parquet", ".arrow", ".feather")
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Stamp:
     def of(cls, path: str) -> Stamp:
         with open(path, "rb") as file:
             about = os.fstat(file.fileno())
-            ending = 4 + len(MAGIC) if file.read(len(MAGIC)) == MAGIC else _ENDING
+            ending = 4 + len(_ARROW) if file.read(len(_ARROW)) == _ARROW else _ENDING
             file.seek(max(0, about.st_size - ending))
             length = min(int.from_bytes(file.read(4), "little"), about.st_size)
             file.seek(max(0, about.st_size - ending - length))
@@ -101,7 +102,7 @@ def open_parquet(path: str | Path, name: str) -> Iterator[Any]:
     """A Parquet or Arrow file; FormatError for anything else."""
     parquet = require("pyarrow.parquet", "dask")
     try:
-        arrow = is_arrow(path)
+        arrow = _is_arrow(path)
         with ArrowFile(path) if arrow else parquet_file(parquet, path, buffer_size=_BUFFER, pre_buffer=False) as file:
             yield file
     except CGHashError:
@@ -148,3 +149,64 @@ def is_list(kind: Any) -> bool:
     """Whether a type of Arrow is that of vectors."""
     kinds = require("pyarrow", "dask").types
     return bool(kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind))
+
+
+def _is_arrow(path: Any) -> bool:
+    """Whether a file begins as those of Arrow do."""
+    with open(path, "rb") as file:
+        return file.read(len(_ARROW)) == _ARROW
+
+
+class ArrowFile:
+    """A file of Arrow's own format (IPC, or Feather), with the face of a Parquet file: record batches are its groups.
+
+    It is mapped: a batch is read where it is used.
+    """
+
+    def __init__(self, path: Any) -> None:
+        pa = require("pyarrow", "dask")
+        self._source = pa.memory_map(str(path))
+        self._file = require("pyarrow.ipc", "dask").open_file(self._source)
+        self.schema_arrow = self._file.schema
+
+    def __enter__(self) -> ArrowFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._source.close()
+
+    def sizes(self, vector: str | tuple[str, ...], name: str) -> list[tuple[int, int]]:
+        """(rows, features) of each batch."""
+        wanted = [vector] if isinstance(vector, str) else list(vector)
+        return [self._size(self._batch(i, wanted), vector, f"{name}, batch {i}") for i in range(self._n_batches)]
+
+    def iter_batches(self, rows: int, groups: list[int], columns: list[str], use_threads: bool) -> Iterator[Any]:
+        for group in groups:
+            batch = self._batch(group, columns)
+            for first in range(0, batch.num_rows, rows):
+                yield batch.slice(first, rows)
+
+    @property
+    def _n_batches(self) -> int:
+        return int(self._file.num_record_batches)
+
+    def _batch(self, number: int, columns: list[str]) -> Any:
+        """Some columns of a batch, whose lists lie within its numbers, whatever the file says."""
+        batch = self._file.get_batch(number).select(columns)
+        batch.validate(full=True)
+        return batch
+
+    @staticmethod
+    def _size(batch: Any, vector: str | tuple[str, ...], name: str) -> tuple[int, int]:
+        if not isinstance(vector, str):
+            return batch.num_rows, len(vector)
+        column = batch.column(vector)
+        if not hasattr(column, "flatten") or not hasattr(column.type, "value_type"):
+            return batch.num_rows, 1  # one number a row
+        n_values = len(column.flatten())
+        if batch.num_rows and n_values % batch.num_rows:
+            raise InvalidInputError(
+                f"{name}: column {vector!r} must hold lists of one length, "
+                f"got {n_values} numbers in {batch.num_rows} rows"
+            )
+        return batch.num_rows, n_values // max(1, batch.num_rows)

@@ -1,7 +1,7 @@
-"""Who holds which share of a fit, and what they answer together; a share that is lost is made again elsewhere.
+"""Which worker holds which partitions of a fit, and their answers together; a lost partition is made again elsewhere.
 
-A fit makes thousands of short calls, so each worker has a seat, an actor of Dask's: it is called directly, a few
-milliseconds sooner than a task that the scheduler must place.
+A fit makes thousands of short calls, so each worker has an actor of Dask's: it is called directly, a few milliseconds
+sooner than a task that the scheduler must place.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from typing import Any
 
 from ...exceptions import ClusterError
 from ..clients import address_of, faults
-from .shares import History, Plan, Share, Source
-from .totals import Node, Sums, added_up, leaves, total
+from .fit_partitions import FitPartition, History, Plan, Source
+from .tree_sums import Node, Sums, added_up, leaves, total
 
 _SECONDS = 60.0  # to wait for a worker where there is none
 _STEP = 2.0  # after which it is looked whether a worker still lives
-_ROUNDS = 20  # in which every share must have answered
+_ROUNDS = 20  # in which every partition must have answered
 _UNREACHED, _LOST = "Unable to contact Actor's worker", "Worker holding Actor was lost"  # as Dask says it
 
 
 @dataclass(frozen=True)
 class Call:
-    """A method of shares, and which of them it is for."""
+    """A method of partitions, and which of them it is for."""
 
-    step: int  # that a share must have come to
+    step: int  # that a partition must have come to
     method: str
     arguments: tuple[Any, ...]
-    changes: bool  # whether it takes a share to the next step
+    changes: bool  # whether it takes a partition to the next step
     summed: bool
-    n_shares: int
+    n_partitions: int
     numbers: tuple[int, ...] = ()
-    lost: tuple[Source, ...] = ()  # shares to be made first, by what happened before
+    lost: tuple[Source, ...] = ()  # partitions to be made first, by what happened before
     history: History | None = None
 
 
 @dataclass
 class Answer:
-    """What one seat found."""
+    """What one actor answers."""
 
     missing: list[int] = field(default_factory=list)
-    values: dict[int, Any] = field(default_factory=dict)  # of each share, where sums were not asked for
+    values: dict[int, Any] = field(default_factory=dict)  # of each partition, where sums were not asked for
     sums: dict[Node, Sums] = field(default_factory=dict)
 
 
-class Seat:
-    """The shares that one worker holds."""
+class WorkerActor:
+    """The partitions of a fit that one worker holds."""
 
     def __init__(self, plan: Plan) -> None:
         from distributed import get_worker
@@ -56,50 +56,50 @@ class Seat:
 
         self.plan, self.n_threads = plan, get_worker().state.nthreads
         self.blas = ThreadpoolController()  # looks for libraries, which is slow: once
-        self.shares: dict[int, Share] = {}
+        self.partitions: dict[int, FitPartition] = {}
 
     def perform(self, call: Call) -> Answer:
-        """Call a method of some shares."""
+        """Call a method of some partitions."""
         answer = Answer()
         with self.blas.limit(limits=1, user_api="blas"):
             for source in call.lost:
                 assert call.history is not None
-                share = self.shares[source.number] = Share(source, self.plan, self.n_threads)
-                share.restore(call.history)
-                share.step = call.step
+                partition = self.partitions[source.number] = FitPartition(source, self.plan, self.n_threads)
+                partition.restore(call.history)
+                partition.step = call.step
             for number in call.numbers:
-                found = self.shares.get(number)
+                found = self.partitions.get(number)
                 if found is None or found.step != call.step:
                     answer.missing.append(number)
                     continue
                 answer.values[number] = getattr(found, call.method)(*call.arguments)
                 found.step += call.changes
         if call.summed:
-            answer.sums, answer.values = added_up(leaves(answer.values), call.n_shares), {}
+            answer.sums, answer.values = added_up(leaves(answer.values), call.n_partitions), {}
         return answer
 
     def forget(self, numbers: list[int]) -> None:
         for number in numbers:
-            self.shares.pop(number, None)
+            self.partitions.pop(number, None)
 
 
-class Team:
-    """The workers of a fit. `total` and `each` call a method of every share; `change` one that changes it."""
+class ActorPool:
+    """The actors of a fit, one a worker: `total` and `each` call a method of every partition, `change` changes them."""
 
     def __init__(self, client: Any, plan: Plan, sources: list[Source]) -> None:
         self.client, self.plan, self.sources = client, plan, sources
         self.history, self.step = History(), 0
-        self._seats: dict[str, tuple[Any, Any]] = {}  # by worker: the actor, and what keeps it alive
+        self._actors: dict[str, tuple[Any, Any]] = {}  # by worker: the actor, and what keeps it alive
         self._gone: set[str] = set()  # workers that did not answer
         self._holder: dict[int, str] = {}
-        self._share_out()
+        self._distribute()
 
     def total(self, method: str, *arguments: Any) -> Sums:
-        """Sums over all shares."""
+        """Sums over all partitions."""
         return self._summed(self._ask(method, arguments, summed=True))
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
-        """What each share answers, in their order."""
+        """What each partition answers, in their order."""
         values: dict[int, Any] = {}
         for answer in self._ask(method, arguments, summed=False):
             values |= answer.values
@@ -112,21 +112,21 @@ class Team:
         return self._summed(answers)
 
     def rebalance(self) -> None:
-        """Hand shares from workers that hold too many to workers that hold too few, such as new ones."""
+        """Hand partitions from workers that hold too many to workers that hold too few, such as new ones."""
         before = dict(self._holder)
-        self._share_out()
-        for worker, (seat, _) in self._seats.items():
+        self._distribute()
+        for worker, (actor, _) in self._actors.items():
             moved = [number for number, where in before.items() if where == worker != self._holder[number]]
             if moved:
                 with suppress(RuntimeError):  # its worker has died, and all that it held with it
-                    seat.forget(moved)
+                    actor.forget(moved)
 
     def dismiss(self) -> None:
         """Free what the workers hold; those that are gone hold nothing."""
-        seats, self._seats = self._seats, {}
-        for seat, kept in seats.values():
+        actors, self._actors = self._actors, {}
+        for actor, kept in actors.values():
             with suppress(OSError, RuntimeError):
-                seat.forget(list(range(len(self.sources)))).result(timeout=_SECONDS)
+                actor.forget(list(range(len(self.sources)))).result(timeout=_SECONDS)
             kept.release()
 
     def _summed(self, answers: list[Answer]) -> Sums:
@@ -143,12 +143,12 @@ class Team:
             answers += new
             if not waiting:
                 return answers
-            self._share_out()
+            self._distribute()
             lost = True
         raise ClusterError(f"the workers of {address_of(self.client)} lost the same shares of the fit again and again")
 
     def _round(self, call: Call, waiting: list[int], lost: bool) -> tuple[list[Answer], list[int]]:
-        """Ask the holders of some shares, making them first where they are lost; also who is still waited for."""
+        """Ask the holders of some partitions, making them first where they are lost; also who is still waited for."""
         asked = []
         for worker in sorted({self._holder[number] for number in waiting}):
             numbers = tuple(number for number in waiting if self._holder[number] == worker)
@@ -165,7 +165,7 @@ class Team:
                 if not _lost_worker(error):
                     raise
                 self._gone.add(worker)
-                self._seats.pop(worker, None)
+                self._actors.pop(worker, None)
                 missing += numbers
         return answers, sorted(missing)
 
@@ -182,20 +182,20 @@ class Team:
 
     def _call(self, worker: str, call: Call) -> Any:
         try:
-            return self._seat(worker).perform(call)
+            return self._actor(worker).perform(call)
         except RuntimeError as error:
             if not _lost_worker(error):
                 raise
             return _Lost(error)
 
-    def _seat(self, worker: str) -> Any:
-        if worker not in self._seats:
+    def _actor(self, worker: str) -> Any:
+        if worker not in self._actors:
             with faults(self.client), self.client.as_current():
-                kept = self.client.submit(Seat, self.plan, actor=True, workers=[worker], pure=False)
-                self._seats[worker] = self._seated(worker, kept), kept
-        return self._seats[worker][0]
+                kept = self.client.submit(WorkerActor, self.plan, actor=True, workers=[worker], pure=False)
+                self._actors[worker] = self._started(worker, kept), kept
+        return self._actors[worker][0]
 
-    def _seated(self, worker: str, kept: Any) -> Any:
+    def _started(self, worker: str, kept: Any) -> Any:
         """The actor, once it is there; Dask itself would wait for a worker that died before."""
         while True:
             try:
@@ -205,8 +205,8 @@ class Team:
                     kept.cancel()
                     raise RuntimeError(_LOST) from None
 
-    def _share_out(self) -> None:
-        """Give every share to a worker that lives, consecutive ones to one, as many to each as to any other."""
+    def _distribute(self) -> None:
+        """Give every partition to a worker that lives, consecutive ones to one, as many to each as to any other."""
         workers, n = self._living(), len(self.sources)
         most = -(-n // len(workers))
         if len(self._holder) < n:  # the first time

@@ -1,4 +1,4 @@
-"""Algorithm 1's view of triplets that lie in shares on many workers: only v, w and sums travel."""
+"""The backend of a cluster: triplets lie in partitions on many workers, and only v, w and sums travel."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ...learning.cpu.item_sums import ridge_solver
 from ...learning.families.base import Candidate
 from ...learning.families.projection import HyperplaneFamily
 from ...learning.losses import Loss
-from .frames import Frame, Planes
-from .team import Team
+from .actors import ActorPool
+from .feature_maps import FeatureMap, Planes
 
 
 @dataclass(frozen=True)
 class Slopes:
-    """The slopes at some weights, which stay with the shares; their adjoint."""
+    """The slopes at some weights, which stay with the partitions; their adjoint."""
 
     w: Floats
     adjoint: Floats
@@ -29,25 +29,25 @@ class Slopes:
 
 @dataclass(frozen=True)
 class Told:
-    """The bits of a plane, which stay with the shares, told apart by a key."""
+    """The bits of a plane, which stay with the partitions, told apart by a key."""
 
     plane: Planes
     key: bytes
 
 
-class PartedColumns:
-    """`ColumnSums` over shares."""
+class ClusterColumns:
+    """`ColumnSums` over partitions."""
 
-    def __init__(self, team: Team, loss: Loss, n_triplets: int, n_slots: int) -> None:
-        self.team, self.loss = team, loss
+    def __init__(self, pool: ActorPool, loss: Loss, n_triplets: int, n_slots: int) -> None:
+        self.pool, self.loss = pool, loss
         self.triplets = None  # in memory
         self.n_triplets, self.n_slots = n_triplets, n_slots
         self.n_columns = self.n_evaluations = 0
 
     def append(self, bits: Told) -> None:
-        before = self.team.history.planes
+        before = self.pool.history.planes
         planes = bits.plane if before is None else before.joined(bits.plane)
-        self.team.change(replace(self.team.history, planes=planes, weights=None), "append", bits.plane)
+        self.pool.change(replace(self.pool.history, planes=planes, weights=None), "append", bits.plane)
         self.n_columns += 1
 
     def key(self, bits: Told) -> bytes:
@@ -55,80 +55,80 @@ class PartedColumns:
 
     def evaluate(self, w: Floats) -> tuple[float, Floats]:
         self.n_evaluations += 1
-        value, gradient = self.team.total("evaluate", w)
+        value, gradient = self.pool.total("evaluate", w)
         return value, gradient
 
     def slopes(self, w: Floats) -> tuple[float, Slopes]:
-        value, adjoint, scale, n_live = self.team.change(replace(self.team.history, weights=w), "slopes", w)
+        value, adjoint, scale, n_live = self.pool.change(replace(self.pool.history, weights=w), "slopes", w)
         return value, Slopes(w, adjoint, scale, n_live)
 
     def adjoint(self, slopes: Slopes) -> Floats:
         return slopes.adjoint
 
     def counts(self, w: Floats) -> tuple[float, int]:
-        share, live = self.team.total("counts", w)
+        share, live = self.pool.total("counts", w)
         return min(share, 1.0), live
 
     def dual_value(self, w: Floats, scale: float) -> float:
-        return float(self.team.total("dual_value", w, scale)[0])
+        return float(self.pool.total("dual_value", w, scale)[0])
 
 
-class PartedPairs:
-    """`PairWeights` over shares, and the `ItemSums` that a search makes over their live items."""
+class ClusterPairs:
+    """`PairWeights` over partitions, and the `ItemSums` that a search makes over their live items."""
 
-    def __init__(self, team: Team, columns: PartedColumns, n_items: int, n_features: int) -> None:
-        self.team, self.columns = team, columns
+    def __init__(self, pool: ActorPool, columns: ClusterColumns, n_items: int, n_features: int) -> None:
+        self.pool, self.columns = pool, columns
         self.n_items, self.n_features = n_items, n_features
         self.scale, self.n_live, self.n_bytes = 0.0, 0, 0
 
     def set_slopes(self, slopes: Slopes, duplet: float) -> None:
-        """The shares know them: a new column begins."""
-        self.team.rebalance()
-        if self.team.history.weights is not slopes.w:
+        """The partitions know them: a new column begins."""
+        self.pool.rebalance()
+        if self.pool.history.weights is not slopes.w:
             _, slopes = self.columns.slopes(slopes.w)
         self.scale, self.n_live = slopes.scale, slopes.n_live
         self.n_bytes = 4 * self.n_live * self.n_features
 
     def draw_gains(self, V: Singles, b: Singles) -> Array:
-        return self.team.total("draw_gains", V, b)[0]  # type: ignore[no-any-return]
+        return self.pool.total("draw_gains", V, b)[0]  # type: ignore[no-any-return]
 
     def relaxed(self, points: Floats) -> tuple[Floats, Floats]:
-        values, gradients = self.team.total("relaxed", points)
+        values, gradients = self.pool.total("relaxed", points)
         return values, gradients
 
     def pull(self, direction: Direction, shift: float, signed: bool) -> Pull:
-        return Pull(*self.team.total("pull", direction, shift, signed))
+        return Pull(*self.pool.total("pull", direction, shift, signed))
 
     def sign_gain(self, direction: Direction) -> float:
-        return float(self.team.total("sign_gain", direction)[0])
+        return float(self.pool.total("sign_gain", direction)[0])
 
     def moments(self, V: Singles) -> Moments:
-        return Moments(*self.team.total("moments", V))
+        return Moments(*self.pool.total("moments", V))
 
     def cut_gains(self, V: Singles, cuts: Floats) -> Floats:
-        return self.team.total("cut_gains", V, cuts)[0]  # type: ignore[no-any-return]
+        return self.pool.total("cut_gains", V, cuts)[0]  # type: ignore[no-any-return]
 
     def ridge(self, share: float) -> Solver:
-        return ridge_solver(self.team.total("gram")[0], share)
+        return ridge_solver(self.pool.total("gram")[0], share)
 
 
-class PartedFamily(HyperplaneFamily):
-    """Functions over a frame, searched by sums over shares."""
+class ClusterFamily(HyperplaneFamily):
+    """Functions over the features of a map, searched by sums over partitions."""
 
-    def __init__(self, team: Team, frame: Frame, refined: bool) -> None:
-        self.team, self.frame = team, frame
-        self.pricing = frame.pricing(refined)
+    def __init__(self, pool: ActorPool, feature_map: FeatureMap, refined: bool) -> None:
+        self.pool, self.feature_map = pool, feature_map
+        self.pricing = feature_map.pricing(refined)
 
     def prepare(self, X: Any, rng: np.random.Generator, n_threads: int) -> None:
-        """The frame was made already, from all shares."""
+        """The feature map was made already, from all partitions."""
 
-    def item_sums(self, pairs: PartedPairs) -> PartedPairs:
+    def item_sums(self, pairs: ClusterPairs) -> ClusterPairs:
         return pairs
 
-    def candidates(self, directions: list[Direction], pairs: PartedPairs) -> list[Candidate]:
-        planes = [self.frame.plane(direction) for direction in directions]
+    def candidates(self, directions: list[Direction], pairs: ClusterPairs) -> list[Candidate]:
+        planes = [self.feature_map.plane(direction) for direction in directions]
         gains, told = self._told(planes)
-        functions = [self.frame.functions(plane) for plane in planes]
+        functions = [self.feature_map.functions(plane) for plane in planes]
         return [Candidate(*one) for one in zip(functions, told, gains.tolist(), strict=True)]
 
     def training_bits(self, function: Any) -> Any:
@@ -137,6 +137,6 @@ class PartedFamily(HyperplaneFamily):
     def _told(self, planes: list[Planes]) -> tuple[Floats, list[Any]]:
         """The true gains of planes, and their bits."""
         together = Planes(*(np.concatenate(parts) for parts in zip(*planes, strict=True)))
-        gains, numbers = self.team.total("candidates", together)
+        gains, numbers = self.pool.total("candidates", together)
         keys = [(min(pair) % 2**128).to_bytes(16) for pair in numbers.tolist()]
         return gains, [Told(plane, key) for plane, key in zip(planes, keys, strict=True)]
