@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import inspect
 import io
 import json
+import operator
 import os
 import signal
 import subprocess
@@ -13,15 +16,15 @@ import time
 import warnings
 from types import SimpleNamespace
 
+import click
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from sklearn.datasets import load_digits
 
-from cghash import CGHash, __version__
+from cghash import CGHash
 from cghash.cli import COMMANDS, main
-from cghash.cli._errors import describe
-from cghash.cli._parameters import defaults, estimator_options
+from cghash.cli._options import estimator_options
+from cghash.cli._running import describe
 from cghash.codes import pack
 from cghash.exceptions import CGHashWarning
 from cghash.hasher import METHODS
@@ -30,6 +33,8 @@ from cghash.learning.losses import LOSSES
 from cghash.learning.regularizers import REGULARIZERS
 from cghash.learning.supervision import SAMPLINGS
 from cghash.peers import LSH
+
+from .command_line import refused, run
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:300], y[:300]
@@ -54,26 +59,8 @@ def data(tmp_path_factory):
     return folder
 
 
-def run(*args, code=0, **options):
-    """Run a command in this process; its exit code must be `code`, and nothing may escape."""
-    result = CliRunner().invoke(main, [str(arg) for arg in args], **options)
-    assert result.exit_code == code, result.output
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    assert "Traceback" not in result.output
-    return result
-
-
 def fit(*args, **options):
     return run("fit", *args, *QUICK, "-q", **options)
-
-
-def refused(*args, code=2, **options):
-    """The one line that a command ends with."""
-    result = run(*args, code=code, **options)
-    last = result.stderr.splitlines()[-1]
-    assert last.startswith("cghash: error: ")
-    assert result.stdout == ""
-    return last.removeprefix("cghash: error: ")
 
 
 def bash(*args, **options):
@@ -85,55 +72,84 @@ def bash(*args, **options):
 # Help
 
 
-def test_help_imports_neither_numpy_nor_scikit_learn_nor_rich():
-    code = (
-        "import sys; from cghash.cli import main\n"
-        "try: main({args})\n"
-        "except SystemExit: pass\n"
-        "print(sorted({{'numpy', 'scipy', 'sklearn', 'rich'}} & set(sys.modules)), file=sys.stderr)"
-    )
-    for args in (
-        ["--help"],
-        ["--version"],
-        ["fit", "--help"],
-        ["encode", "--help"],
-        ["evaluate", "--help"],
-        ["info", "--help"],
-    ):
-        done = subprocess.run([sys.executable, "-c", code.format(args=args)], capture_output=True, text=True)
-        assert done.stderr.splitlines()[-1] == "[]", args
+def all_commands():
+    """The words of each command, groups among them."""
+    for name in COMMANDS:
+        yield [name]
+        found = main.get_command(None, name)
+        yield from ([name, inner] for inner in getattr(found, "commands", ()))
 
 
-def test_help_lists_every_command_and_each_shows_examples():
+def test_help_lists_every_command():
     listed = run("--help").output
     assert run().output == listed
     for name, (_, summary) in COMMANDS.items():
         assert f"{name} " in listed
         assert summary.split()[0] in listed
-        if name != "demo":
-            shown = run(name, "--help").output
-            assert f"cghash {name} " in shown.split("Examples:")[1]
-            assert "--debug" in shown
 
 
-def test_version():
-    assert run("--version").output == f"cghash {__version__}\n"
+@pytest.mark.parametrize("words", [*all_commands()], ids=" ".join)
+def test_help_of_a_command_shows_examples_and_every_option(words):
+    shown = run(*words, "--help").output
+    if words != ["demo"]:
+        assert f"cghash {' '.join(words)} " in " ".join(shown.split("Examples:")[1].split())
+    command = functools.reduce(lambda group, name: group.get_command(None, name), words, main)
+    for option in command.params:
+        assert isinstance(option, click.Argument) or option.opts[-1] in shown
+    assert "--debug" in shown
+    if isinstance(command, click.Group):
+        assert run(*words).output == shown
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from cghash.cli import main\n"
+        f"for words in ([], {str(list(all_commands()))[1:-1]}):\n"
+        "    try: main([*words, '--help'])\n"
+        "    except SystemExit: pass\n"
+        "    heavy = {'numpy', 'scipy', 'sklearn', 'rich', 'sqlite3', 'PIL'} & set(sys.modules)\n"
+        "    assert not heavy, (words, heavy)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_defaults_are_those_of_the_estimator():
-    signature = inspect.signature(CGHash)
-    assert defaults() == {name: p.default for name, p in signature.parameters.items()}
     shown = " ".join(run("fit", "--help").output.split())
-    for name, value in defaults().items():
-        if value is not None and name != "verbose":
-            assert f"default: {value}" in shown, name
+    for name, parameter in inspect.signature(CGHash).parameters.items():
+        if parameter.default is not None and name != "verbose":
+            assert f"default: {parameter.default}" in shown, name
+
+
+@pytest.mark.parametrize(
+    ("command", "home", "renamed"),
+    [
+        ("evaluate", "cghash.lab.criteria:evaluate", {"neighbors": "k"}),
+        ("export faiss", "cghash.stores.faiss:FaissStore.write", {"expanded_bits": "n_bits"}),
+        ("export duckdb", "cghash.stores.duckdb:DuckDBStore.write", {}),
+        ("export postgres", "cghash.stores.postgres:PostgresStore.write", {"expanded_bits": "n_bits"}),
+        ("export onnx", "cghash.stores.onnx:to_onnx", {}),
+        ("cluster shuffle", "cghash.cluster:shuffle", {}),
+        ("workspace new", "cghash.workspace:create_workspace", {}),
+    ],
+)
+def test_defaults_are_those_of_the_function_that_does_the_work(command, home, renamed):
+    module, _, name = home.partition(":")
+    expected = inspect.signature(operator.attrgetter(name)(importlib.import_module(module))).parameters
+    found = functools.reduce(lambda group, word: group.get_command(None, word), command.split(), main)
+    shown = [option for option in found.params if getattr(option, "show_default", False)]
+    compared = [option for option in shown if renamed.get(option.name, option.name) in expected]
+    assert compared
+    for option in compared:
+        assert option.default == expected[renamed.get(option.name, option.name)].default, option.name
 
 
 def test_every_parameter_of_the_estimator_has_an_option():
     def command() -> None: ...
 
-    options = {option.name: option for option in estimator_options(command).__click_params__}
-    assert {*options, "verbose"} == set(defaults())
+    options = {option.name: option for option in estimator_options()(command).__click_params__}
+    assert {*options, "verbose"} == set(inspect.signature(CGHash).parameters)
     choices = {"loss": LOSSES, "regularizer": REGULARIZERS, "hash_function": FAMILIES, "sampling": SAMPLINGS}
     for name, values in (choices | {"method": METHODS}).items():
         assert set(options[name].type.choices) == set(values)
@@ -284,7 +300,7 @@ def test_encode_to_standard_output(data):
 
 def test_encode_in_blocks_is_the_same(data, tmp_path, monkeypatch):
     run("encode", data / "model", data / "x.npy", "-o", tmp_path / "whole.csv")
-    monkeypatch.setattr(sys.modules["cghash.cli.encode"], "_ROWS", 7)
+    monkeypatch.setattr(sys.modules["cghash.cli._codes"], "_ITEMS", 7)
     run("encode", data / "model", data / "x.npy", "-o", tmp_path / "blocks.csv")
     assert (tmp_path / "whole.csv").read_text() == (tmp_path / "blocks.csv").read_text()
 
@@ -460,7 +476,7 @@ def test_errors_are_one_line_with_a_code(data, tmp_path, monkeypatch):
         ("evaluate", "model", "x.npy", "--labels", "t.npy"): "one label for each of 300 items",
     }
     for args, words in cases.items():
-        assert words in refused(*args), args
+        assert words in refused(*args, after_talk=True), args
     assert not (tmp_path / "m").exists()
 
 
@@ -471,7 +487,8 @@ def test_other_errors_exit_with_1(data, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device", "m")
 
     monkeypatch.setattr(CGHash, "save", full)
-    assert refused("fit", data / "xy.npz", *QUICK, "-o", tmp_path / "m", code=1) == "no space left on device: 'm'"
+    line = refused("fit", data / "xy.npz", *QUICK, "-q", "-o", tmp_path / "m", code=1)
+    assert line == "no space left on device: 'm'"
     monkeypatch.setattr(reading, "read_items", lambda *_, **__: 1 / 0)
     line = refused("encode", data / "model", data / "x.npy", code=1)
     assert line == "ZeroDivisionError: division by zero (unexpected; --debug shows where)"
@@ -501,8 +518,6 @@ def test_a_process_of_its_own_ends_as_it_should(data):
 
 
 def test_an_interrupt_before_the_first_bit_says_so():
-    import click
-
     assert describe(click.Abort()) == ("interrupted", 130)
 
 

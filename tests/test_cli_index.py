@@ -5,19 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from sklearn.datasets import load_digits
 
 from cghash import CGHash, WeightedHammingIndex
-from cghash.cli import main
-from cghash.cli.index import COMMANDS
 from cghash.codes import pack
 from cghash.peers import LSH
+
+from .command_line import refused, run
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:300], y[:300]
@@ -45,22 +42,6 @@ def index(data, tmp_path):
     return tmp_path / "i"
 
 
-def run(*args, code=0, **options):
-    """Run a command in this process; its exit code must be `code`, and nothing may escape."""
-    result = CliRunner().invoke(main, [str(arg) for arg in args], **options)
-    assert result.exit_code == code, result.output
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result
-
-
-def refused(*args, code=2, **options):
-    """The one line that a command ends with."""
-    result = run(*args, code=code, **options)
-    assert len(result.stderr.splitlines()) == 1
-    assert result.stdout == ""
-    return result.stderr.removeprefix("cghash: error: ").strip()
-
-
 def held(path):
     index = WeightedHammingIndex.load(path)
     return index.ids.tolist(), index.reconstruct(index.ids).tolist()
@@ -68,27 +49,6 @@ def held(path):
 
 def model_of(data):
     return CGHash.load(data / "model")
-
-
-# Help
-
-
-def test_help_shows_examples_and_imports_nothing_heavy():
-    code = (
-        "import sys; from cghash.cli import main\n"
-        "try: main({args})\n"
-        "except SystemExit: pass\n"
-        "print(sorted({{'numpy', 'scipy', 'sklearn', 'rich'}} & set(sys.modules)), file=sys.stderr)"
-    )
-    asked = [["index"], ["search"], *(["index", name] for name in COMMANDS)]
-    for args in asked:
-        shown = run(*args, "--help").output
-        assert f"cghash {' '.join(args)} " in shown.split("Examples:")[1]
-        assert "--debug" in shown
-    for args in (["index", "--help"], ["index", "build", "--help"], ["search", "--help"]):
-        done = subprocess.run([sys.executable, "-c", code.format(args=args)], capture_output=True, text=True)
-        assert done.stderr.splitlines()[-1] == "[]", args
-    assert run("index").output == run("index", "--help").output
 
 
 # Build
