@@ -19,11 +19,10 @@ from hypothesis.extra import numpy as hnp
 
 from cghash.exceptions import FormatError, InvalidInputError, MissingDependencyError
 from cghash.reading import alike_labels, read_duplets, read_items, read_labels, read_triplets
-from cghash.reading.arrays import read_columns
+from cghash.reading.binary_files import read_columns
 from cghash.reading.parquet_footer import read_groups
-from cghash.reading.sizes import ALWAYS
-from cghash.reading.sources import source_of
-from cghash.reading.text import is_header
+from cghash.reading.sources import ALWAYS, source_of
+from cghash.reading.text_files import is_header
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as parquet  # noqa: E402

@@ -203,7 +203,7 @@ def _write(write: Callable[..., Store], given: dict[str, Any], **options: Any) -
 
 
 def _columns(path: str) -> dict[str, Any]:
-    from ..reading.arrays import read_arrays, read_columns
+    from ..reading.binary_files import read_arrays, read_columns
     from ..reading.sources import source_of
 
     readers = {"parquet": read_columns, "npz": read_arrays}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..exceptions import CGHashError, InvalidInputError, MissingDependencyError
-from ..reading.text import shortened
+from ..reading.text_files import shortened
 from ..storage import written_atomically
 from .folder import Workspace
 from .importing import key_of

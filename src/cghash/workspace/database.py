@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..exceptions import CGHashError, FormatError, InvalidInputError, MissingDependencyError
-from ..reading.text import shortened
+from ..reading.text_files import shortened
 
 __all__ = ["Database", "guard", "open_database", "readable"]
 

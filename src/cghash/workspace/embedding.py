@@ -11,7 +11,7 @@ import numpy as np
 
 from .._arrays import Bytes, Singles
 from ..exceptions import FormatError, InvalidInputError, MissingDependencyError
-from ..reading.text import shortened
+from ..reading.text_files import shortened
 from .pictures import Picture, digit_of, grey_of
 
 __all__ = ["Digits", "Embedder", "Gist", "Given", "Sentences", "UnnamedSentences", "open_embedder"]

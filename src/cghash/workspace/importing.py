@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..exceptions import InvalidInputError
-from ..reading.text import is_missing, shortened
+from ..reading.text_files import is_missing, shortened
 from .filters import NUMBER, TEXT, Value
 from .pictures import ENDINGS
 from .tables import Located, Table

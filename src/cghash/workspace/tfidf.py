@@ -13,7 +13,7 @@ from .. import storage
 from .._arrays import Array, Singles
 from .._validation import check_whole
 from ..exceptions import FormatError, InvalidInputError
-from ..reading.text import shortened
+from ..reading.text_files import shortened
 from .embedding import Embedder
 
 __all__ = ["Tfidf"]

@@ -17,9 +17,9 @@ from .._arrays import Array, Ints
 from .._unfinished import naming
 from ..exceptions import InvalidInputError
 from ..reading import read_items
-from ..reading.arrays import read_arrays
+from ..reading.binary_files import read_arrays
 from ..reading.sources import source_of
-from ..reading.text import read_rows, shortened
+from ..reading.text_files import read_rows, shortened
 from .embedding import Embedder, Gist, Given, Sentences
 from .folder import EMBEDDER, PICTURES, VECTORS
 from .importing import IDS, Plan, key_of, listed
