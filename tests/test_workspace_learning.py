@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from cghash import CGHash
 from cghash.codes import pack
+from cghash.estimator import load
 from cghash.exceptions import InUseError, InvalidInputError
 from cghash.index import WeightedHammingIndex
 from cghash.learning.triplets import TripletSet
-from cghash.models import load
 from cghash.workspace import Workspace, create_workspace, lessons, worker
 from cghash.workspace.answers import AnswerBook, contradictions, from_list
 from cghash.workspace.jobs import Jobs

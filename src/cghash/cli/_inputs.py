@@ -63,7 +63,7 @@ def load_model(path: str, ranks: bool = True) -> CodeEstimator:
     """
     import warnings
 
-    from ..models import load
+    from ..estimator import load
 
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
     model = load(path)

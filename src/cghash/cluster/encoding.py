@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import models
 from .._validation import check_whole
+from ..estimator import load
 from ..exceptions import CGHashWarning, FormatError, InvalidInputError
 from ..index.checks import check_different
 from ..stores.origin import Origin, origin_of
@@ -102,7 +102,7 @@ def encode_part(partition: Partition, folder: str, number: int, fingerprint: str
 def _loaded(folder: str, fingerprint: str) -> tuple[Any, Origin]:
     """The model of a folder, once for each worker; it encodes on one thread, as other tasks have the other cores."""
     path = Path(folder) / MODEL
-    model: Any = models.load(path)
+    model: Any = load(path)
     if "n_jobs" in model.get_params():
         model.set_params(n_jobs=1)
     if hasattr(model, "feature_names_in_"):

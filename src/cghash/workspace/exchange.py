@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Ints
+from ..estimator import load
 from ..exceptions import CGHashError, InvalidInputError
-from ..models import load
 from ..reading import read_triplets
 from ..reading.sources import SUFFIXES, source_of
 from ..storage import written_atomically
