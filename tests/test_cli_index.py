@@ -252,19 +252,8 @@ def test_search_from_standard_input_and_with_names(data, tmp_path):
     assert len(found.splitlines()) == 101
     rows = [f"q{n}," + ",".join(map(str, code)) for n, code in enumerate(np.load(data / "more-codes.npy").tolist())]
     (tmp_path / "q.csv").write_text("\n".join(["name,byte0,byte1", *rows]))
-    named = run(
-        "search",
-        data / "i",
-        "--queries",
-        tmp_path / "q.csv",
-        "--id-column",
-        "name",
-        "-k",
-        "1",
-        "-q",
-        "-o",
-        tmp_path / "f.csv",
-    )
+    by_name = ("--queries", tmp_path / "q.csv", "--id-column", "name")
+    named = run("search", data / "i", *by_name, "-k", "1", "-q", "-o", tmp_path / "f.csv")
     assert named.output == ""
     assert (tmp_path / "f.csv").read_text().replace("\nq", "\n") == found
 
