@@ -179,13 +179,8 @@ def test_add_waits_for_nobody(data, index):
 def test_info_for_people_and_for_programs(data, index):
     run("index", "add", index, data / "more-codes.npy", "-q")
     shown = run("index", "info", index).stdout
-    for words in (
-        "codes    300",
-        "bits     12 (2 bytes a code)",
-        "ids      row numbers; next 300",
-        "log      1 records",
-    ):
-        assert words in shown
+    lines = ["codes    300", "bits     12 (2 bytes a code)", "ids      row numbers; next 300", "log      1 records"]
+    assert all(line in shown for line in lines)
     facts = json.loads(run("index", "info", index, "--json").stdout)
     assert facts["kind"] == "index"
     assert (facts["n_codes"], facts["n_bits"], facts["next_id"], facts["log_records"]) == (300, 12, 300, 1)
