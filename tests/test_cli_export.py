@@ -92,9 +92,15 @@ def test_graph_gives_the_codes_that_encode_writes(folder, model, dtype):
         ("onnx codes.npy -o out", "codes.npy is not a cghash file"),
         ("onnx model -o -", "a model is not written to standard output"),
         ("onnx model --n-bits 13 -o out", "--n-bits must be from 1 to 12"),
+        ("postgres codes.npy --model model", "Missing option '--database'"),
+        ("postgres codes.npy --database postgresql://127.0.0.1:1/x", "--model is needed"),
+        ("postgres codes.npy --model model --upsert --database postgresql://127.0.0.1:1/x", "--upsert needs --ids"),
+        ("postgres codes.npy --model model --payload x.npy --database postgresql://127.0.0.1:1/x", ".parquet or .npz"),
+        ("postgres codes.npy --model model --database shop.duckdb", "url must be a URL such as postgresql://"),
     ],
 )
-def test_what_cannot_be_exported_is_one_line(folder, line, message):
+def test_what_cannot_be_exported_is_one_line(folder, line, message, monkeypatch):
+    monkeypatch.delenv("CGHASH_DATABASE", raising=False)
     assert message in refused(f"export {line}")
     assert not (folder / "out").exists()
 
@@ -129,21 +135,6 @@ def test_options_of_a_table_in_a_database_are_those_asked_for(folder, postgres, 
     assert (about["n_bits"], about["hnsw"], about["expanded_bits"], about["n_codes"]) == (5, False, 64, 200)
     result = run("export postgres codes.npy --model model --ids ids.npy --upsert", code=2)
     assert "got one with 12 bits where 5 are stored" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("codes.npy --model model", "Missing option '--database'"),
-        ("codes.npy --database postgresql://127.0.0.1:1/x", "--model is needed"),
-        ("codes.npy --model model --upsert --database postgresql://127.0.0.1:1/x", "--upsert needs --ids"),
-        ("codes.npy --model model --payload x.npy --database postgresql://127.0.0.1:1/x", "a .parquet or .npz file"),
-        ("codes.npy --model model --database shop.duckdb", "url must be a URL such as postgresql://"),
-    ],
-)
-def test_what_cannot_be_put_into_a_database_is_one_line(folder, line, message, monkeypatch):
-    monkeypatch.delenv("CGHASH_DATABASE", raising=False)
-    assert message in refused(f"export postgres {line}")
 
 
 def test_database_that_is_not_there_is_one_line(folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,57 +32,42 @@ def served(monkeypatch):
     return found
 
 
-def test_a_folder_or_the_demo_is_needed():
-    assert "give the folder of a workspace, or --demo" in refused("serve")
-
-
-def test_no_workspace_is_one_line(tmp_path):
-    assert "must be a workspace ('cghash workspace new' makes one)" in refused(
-        "serve", tmp_path / "nothing", "--port", 0
-    )
-    (tmp_path / "empty").mkdir()
-    assert "must be a workspace" in refused("serve", tmp_path / "empty", "--port", 0)
-
-
-def test_a_damaged_workspace_is_one_line(digits):
-    (digits / "workspace.json").write_text("{")
-    assert "workspace.json must describe a workspace" in refused("serve", digits, "--port", 0)
-
-
-def test_a_sentence_model_for_vectors_of_another_kind_is_one_line(digits):
-    told = refused("serve", digits, "--port", 0, "--sentence-model", "ours")
-    assert told.startswith("sentence_model must be left out of ")
-
-
-def test_an_address_that_others_can_reach_needs_a_token(few_digits, monkeypatch):
+@pytest.mark.parametrize(
+    ("asked", "code", "words"),
+    [
+        ("", 2, "give the folder of a workspace, or --demo"),
+        ("nothing --port 0", 2, "must be a workspace ('cghash workspace new' makes one)"),
+        ("empty --port 0", 2, "must be a workspace"),
+        ("damaged --port 0", 2, "workspace.json must describe a workspace"),
+        ("digits.ws --port 0 --sentence-model ours", 2, "sentence_model must be left out of "),
+        ("digits.ws --port 0 --token short -q", 2, "token must have at least 16 characters, got 5"),
+        ("digits.ws --port 70000", 2, "65535"),
+        *(
+            (f"digits.ws --host {host}", 2, f"--host {host} can be reached by others: set CGHASH_TOKEN")
+            for host in ("0.0.0.0", "::", "192.0.2.1")
+        ),
+        (f"digits.ws --host 192.0.2.1 --token {'x' * 16}", 2, "cannot listen on 192.0.2.1"),
+        (
+            "digits.ws --database postgresql://127.0.0.1:1/nothing --port 0",
+            1,
+            "the PostgreSQL database cannot be reached",
+        ),
+    ],
+)
+def test_what_cannot_be_served_is_one_line(digits, monkeypatch, asked, code, words):
+    monkeypatch.chdir(digits.parent)
     monkeypatch.delenv("CGHASH_TOKEN", raising=False)
-    for host in ("0.0.0.0", "::", "192.0.2.1"):
-        assert f"--host {host} can be reached by others: set CGHASH_TOKEN" in refused(
-            "serve", few_digits, "--host", host
-        )
-
-
-def test_a_short_token_is_refused(digits):
-    line = refused("serve", digits, "--port", 0, "--token", "short", "-q")
-    assert line == "token must have at least 16 characters, got 5"
+    Path("empty").mkdir()
+    Path("damaged").mkdir()
+    Path("damaged/workspace.json").write_text("{")
+    assert words in refused("serve", *asked.split(), code=code)
 
 
 def test_a_port_in_use_is_one_line(few_digits):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"cannot listen on 127.0.0.1, port {port}: Address already in use" in refused(
-            "serve", few_digits, "--port", port
-        )
-    assert "65535" in refused("serve", few_digits, "--port", 70000)
-
-
-def test_an_address_that_is_not_ours_is_one_line(few_digits):
-    assert "cannot listen on 192.0.2.1" in refused("serve", few_digits, "--host", "192.0.2.1", "--token", "x" * 16)
-
-
-def test_a_database_that_cannot_be_reached_is_one_line(few_digits):
-    wrong = ("--database", "postgresql://127.0.0.1:1/nothing", "--port", 0)
-    assert "the PostgreSQL database cannot be reached" in refused("serve", few_digits, *wrong, code=1)
+        said = refused("serve", few_digits, "--port", port)
+    assert f"cannot listen on 127.0.0.1, port {port}: Address already in use" in said
 
 
 def test_without_its_packages_it_says_what_to_install(few_digits, monkeypatch):

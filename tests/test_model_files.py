@@ -430,33 +430,6 @@ def test_tree_that_walks_in_a_circle_is_refused(tmp_path):
                 CGHash.load(written(tmp_path, own, arrays | {"functions.left": forged, "functions.right": forged}))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(content=st.binary(max_size=300))
-def test_any_bytes_are_refused(content, tmp_path):
-    assert_refused(tmp_path, content)
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    header=st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-        lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(
-                st.sampled_from(["__metadata__", "cghash", "checksum", "a", "dtype", "shape", "data_offsets"]),
-                inner,
-                max_size=4,
-            )
-        ),
-        max_leaves=8,
-    ),
-    body=st.binary(max_size=16),
-)
-def test_any_header_is_refused(header, body, tmp_path):
-    text = json.dumps(header).encode()
-    assert_refused(tmp_path, struct.pack("<Q", len(text)) + text + body)
-
-
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_pieces_cut_out_doubled_or_changed_are_refused_or_do_not_matter(data, small, tmp_path):
