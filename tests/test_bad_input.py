@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from click.testing import CliRunner
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 from cghash import CGHash, WeightedHammingIndex
-from cghash.cli import main
 from cghash.exceptions import FewerBitsWarning, InvalidInputError, NothingToLearnError
 from cghash.learning.families import FAMILIES
 from cghash.learning.losses import SquaredHinge
+
+from .command_line import refused, run
 
 pytestmark = pytest.mark.core
 
@@ -78,11 +79,6 @@ def test_items_that_cannot_be_encoded_are_refused(family):
     assert model.transform(X[:1]).shape == (1, 3)
 
 
-def test_sparse_items_with_nan_are_refused():
-    with pytest.raises(ValueError, match="NaN"):
-        hasher().fit(sp.csr_matrix(with_value(np.nan)), Y)
-
-
 def test_model_that_was_not_fitted_says_so():
     for method in (CGHash().transform, CGHash().encode, CGHash().score):
         with pytest.raises(NotFittedError, match="not fitted"):
@@ -94,43 +90,30 @@ def test_model_that_was_not_fitted_says_so():
 # y
 
 
-@pytest.mark.parametrize(
-    ("labels", "kind", "message"),
-    [
-        (Y[:-1], InvalidInputError, "y must have one entry for each of 100 items, got 99"),
-        (np.eye(10)[Y][:-1], InvalidInputError, "y must have one entry for each of 100 items, got 99"),
-        (np.linspace(0, 1, 100), ValueError, "y must be labels .*: Unknown label type: continuous"),
-        (np.where(np.arange(100) == 3, np.nan, Y), InvalidInputError, "y must be labels .*NaN"),
-        (np.eye(10)[Y] * 2, InvalidInputError, "y must be labels .*indicator matrix .* of 0 and 1"),
-        (np.stack([Y, Y], axis=1), InvalidInputError, "y must be labels .*indicator matrix .* of 0 and 1"),
-        (np.zeros((100, 2, 2)), InvalidInputError, r"y must be labels .*got shape \(100, 2, 2\)"),
-        (3, InvalidInputError, r"y must be labels .*got shape \(\)"),
-        (np.zeros((100, 0)), InvalidInputError, r"y must be labels .*got shape \(100, 0\)"),
-        (np.zeros(100), NothingToLearnError, "y must hold at least two classes"),
-        (["a"] * 100, NothingToLearnError, "y must hold at least two classes"),
-        (np.arange(100), NothingToLearnError, "y must hold a class of at least two items"),
-        (np.ones((100, 3)), NothingToLearnError, "no item has both a near and a far item"),
-        (np.zeros((100, 3)), NothingToLearnError, "no item has both a near and a far item"),
-        (np.eye(100), NothingToLearnError, "no item has both a near and a far item"),
-    ],
-    ids=[
-        "short",
-        "short matrix",
-        "continuous",
-        "nan",
-        "indicator of 2",
-        "two columns of labels",
-        "3-D",
-        "a number",
-        "no column",
-        "one class",
-        "one word",
-        "all different",
-        "all share",
-        "none share",
-        "all alone",
-    ],
-)
+LABELLINGS = {
+    "short": (Y[:-1], InvalidInputError, "y must have one entry for each of 100 items, got 99"),
+    "short matrix": (np.eye(10)[Y][:-1], InvalidInputError, "y must have one entry for each of 100 items, got 99"),
+    "continuous": (np.linspace(0, 1, 100), ValueError, "y must be labels .*: Unknown label type: continuous"),
+    "nan": (np.where(np.arange(100) == 3, np.nan, Y), InvalidInputError, "y must be labels .*NaN"),
+    "indicator of 2": (np.eye(10)[Y] * 2, InvalidInputError, "y must be labels .*indicator matrix .* of 0 and 1"),
+    "two columns of labels": (
+        np.stack([Y, Y], axis=1),
+        InvalidInputError,
+        "y must be labels .*indicator matrix .* of 0 and 1",
+    ),
+    "3-D": (np.zeros((100, 2, 2)), InvalidInputError, r"y must be labels .*got shape \(100, 2, 2\)"),
+    "a number": (3, InvalidInputError, r"y must be labels .*got shape \(\)"),
+    "no column": (np.zeros((100, 0)), InvalidInputError, r"y must be labels .*got shape \(100, 0\)"),
+    "one class": (np.zeros(100), NothingToLearnError, "y must hold at least two classes"),
+    "one word": (["a"] * 100, NothingToLearnError, "y must hold at least two classes"),
+    "all different": (np.arange(100), NothingToLearnError, "y must hold a class of at least two items"),
+    "all share": (np.ones((100, 3)), NothingToLearnError, "no item has both a near and a far item"),
+    "none share": (np.zeros((100, 3)), NothingToLearnError, "no item has both a near and a far item"),
+    "all alone": (np.eye(100), NothingToLearnError, "no item has both a near and a far item"),
+}
+
+
+@pytest.mark.parametrize(("labels", "kind", "message"), LABELLINGS.values(), ids=LABELLINGS)
 @pytest.mark.parametrize("sampling", ["mixed", "neighbors", "classes"])
 def test_labels_that_hold_no_comparison_are_refused(labels, kind, message, sampling):
     with pytest.raises(kind, match=message):
@@ -254,10 +237,8 @@ class LacksConjugate:
     [
         *(
             ({"C": value}, re.escape(f"C must be a positive number, got {value!r}"))
-            for value in (0, -1.0, "big", True, [1.0])
+            for value in (0, -1.0, "big", True, [1.0], np.nan, np.inf)
         ),
-        ({"C": np.nan}, "C must be a positive number, got nan"),
-        ({"C": np.inf}, "C must be a positive number, got inf"),
         *(
             ({name: value}, rf"{name} must be a whole number of at least 1, got {value!r}")
             for name, value in itertools.product(["n_bits", "n_neighbors"], [0, -3, 8.0, True, "8", None])
@@ -392,11 +373,14 @@ SCALES = {
     ],
 )
 def test_scale_and_offset_of_the_items_do_not_matter(family, scale):
-    changed = SCALES[scale](X)
-    how = {"hash_function": family, "sampling": "classes"}
-    model, plain = hasher(8, **how).fit(changed, Y), hasher(8, **how).fit(X, Y)
-    assert plain.score(X, Y) > 0.8
-    assert model.score(changed, Y) > plain.score(X, Y) - 0.03
+    changed, plain = SCALES[scale](X), score_as_they_are(family)
+    assert plain > 0.8
+    assert hasher(4, hash_function=family, sampling="classes").fit(changed, Y).score(changed, Y) > plain - 0.03
+
+
+@functools.cache
+def score_as_they_are(family):
+    return hasher(4, hash_function=family, sampling="classes").fit(X, Y).score(X, Y)
 
 
 @pytest.mark.native
@@ -414,20 +398,15 @@ def test_numbers_whose_squares_overflow_are_refused(items):
 
 
 @pytest.mark.native
-def test_one_feature_is_enough():
-    for family in FAMILIES:
-        line = np.arange(30.0).reshape(-1, 1)
-        with pytest.warns(FewerBitsWarning):
-            model = hasher(64, hash_function=family).fit(line, np.arange(30) // 15)
-        assert model.score(line, np.arange(30) // 15) == 1
-
-
-@pytest.mark.native
 @pytest.mark.filterwarnings("ignore::cghash.exceptions.FewerBitsWarning")
-def test_more_features_than_items_serve():
-    wide = np.random.default_rng(0).standard_normal((20, 500))
-    for family in FAMILIES:
-        assert hasher(4, hash_function=family).fit(wide, np.arange(20) % 2).score(wide, np.arange(20) % 2) > 0.9
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_feature_is_enough_and_more_than_items_serve(family):
+    line, halves = np.arange(30.0).reshape(-1, 1), np.arange(30) // 15
+    with pytest.warns(FewerBitsWarning):
+        model = hasher(64, hash_function=family).fit(line, halves)
+    assert model.score(line, halves) == 1
+    wide, turns = np.random.default_rng(0).standard_normal((20, 500)), np.arange(20) % 2
+    assert hasher(4, hash_function=family).fit(wide, turns).score(wide, turns) > 0.9
 
 
 @pytest.mark.parametrize("k", [10**7, 2**31, 2**62])
@@ -447,14 +426,12 @@ def test_answers_of_more_than_8_gb_are_refused_before_the_search(k, tmp_path):
 
 
 def test_more_answers_than_there_are_codes_are_no_matter_in_a_table(tmp_path):
-    np.save(tmp_path / "codes.npy", np.zeros((300, 2), np.uint8))
+    np.save(tmp_path / "codes.npy", np.zeros((30, 2), np.uint8))
     index = WeightedHammingIndex(16)
-    index.add(np.zeros((300, 2), np.uint8))
+    index.add(np.zeros((30, 2), np.uint8))
     index.save(tmp_path / "x.index")
-    ask = ["search", str(tmp_path / "x.index"), "--queries", str(tmp_path / "codes.npy"), "-k", str(2**40)]
+    ask = ("search", tmp_path / "x.index", "--queries", tmp_path / "codes.npy", "-k", 2**40)
     for kind in ("csv", "jsonl", "table"):
-        done = CliRunner().invoke(main, [*ask, "--format", kind])
-        assert done.exit_code == 0, done.output
-    done = CliRunner().invoke(main, [*ask, "-o", str(tmp_path / "x.npy")])
-    assert done.exit_code != 0
+        run(*ask, "--format", kind)
+    assert "answers take more than 8 GB" in refused(*ask, "-o", tmp_path / "x.npy")
     assert not (tmp_path / "x.npy").exists()

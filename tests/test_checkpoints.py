@@ -11,9 +11,10 @@ import time
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
 
 from cghash import CGHash, storage
-from cghash.checkpoints import KIND, VERSION, Checkpoint
+from cghash.checkpoints import KIND, VERSION, Checkpoint, read_checkpoint
 from cghash.exceptions import FewerBitsWarning, FormatError, InvalidInputError
 from cghash.learning import column_generation, master
 from cghash.learning.column_generation import ColumnGeneration
@@ -33,8 +34,8 @@ def hasher(n_bits=5, **changes):
     return CGHash(n_bits, **({"C": 1e-3, "n_neighbors": 3, "random_state": 0, "n_jobs": 1} | changes))
 
 
-def kill_after(monkeypatch, columns):
-    """Let fits die once they have written this many columns."""
+def killed_fit(model, columns, *fit_args):
+    """Fit until this many columns are written."""
     write = Checkpoint.write
 
     def deadly(self, state):
@@ -42,14 +43,10 @@ def kill_after(monkeypatch, columns):
         if len(state.records) == columns:
             raise Killed
 
-    monkeypatch.setattr(Checkpoint, "write", deadly)
-
-
-def killed_fit(model, columns, *fit_args, **fit_kwargs):
     with pytest.MonkeyPatch.context() as patch:
-        kill_after(patch, columns)
+        patch.setattr(Checkpoint, "write", deadly)
         with pytest.raises(Killed):
-            model.fit(*fit_args, **fit_kwargs)
+            model.fit(*fit_args)
 
 
 def assert_same_fit(model, other, items=DIGITS):
@@ -69,10 +66,11 @@ def test_killed_fit_goes_on_to_the_same_model(family, loss, regularizer, tmp_pat
     if loss == "hinge by cutting planes":
         monkeypatch.setattr(master, "LP_TRIPLETS", 0)
     changes = {"hash_function": family, "loss": loss.split()[0], "regularizer": regularizer}
-    model = hasher(checkpoint=tmp_path / "fit", **changes)
-    killed_fit(model, 3, X, Y)
+    few, labels = X[:60], Y[:60]
+    model = hasher(4, checkpoint=tmp_path / "fit", **changes)
+    killed_fit(model, 2, few, labels)
     assert not hasattr(model, "functions_")
-    assert_same_fit(model.fit(X, Y), hasher(**changes).fit(X, Y))
+    assert_same_fit(model.fit(few, labels), hasher(4, **changes).fit(few, labels))
 
 
 @pytest.mark.parametrize("columns", [1, 2, 4, 5])
@@ -168,7 +166,7 @@ def test_process_killed_by_the_system_goes_on_to_the_same_model(tmp_path):
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    done = len(Checkpoint(path)._stored[1]["records"])
+    done = len(read_checkpoint(path)[0].records)
     assert 1 <= done < 200
     n_bits = done + 3
     assert_same_fit(hasher(n_bits, checkpoint=path).fit(X, Y), hasher(n_bits).fit(X, Y))
@@ -210,18 +208,14 @@ def test_checkpoint_of_another_fit_is_refused_and_kept(other, tmp_path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("change", [{"n_jobs": 2}, {"verbose": 1}, {"time_limit": 100.0}])
-def test_what_does_not_decide_the_codes_may_change(change, tmp_path):
-    path = tmp_path / "fit"
-    hasher(2, checkpoint=path).fit(X, Y)
-    assert_same_fit(hasher(3, checkpoint=path, **change).fit(X, Y), hasher(3).fit(X, Y))
-
-
-@pytest.mark.parametrize("n_bits", [2, 4, 7])
-def test_finished_fit_is_shortened_repeated_or_extended(n_bits, tmp_path):
+@pytest.mark.parametrize(
+    "change", [{"n_bits": 2}, {"n_bits": 7}, {"n_jobs": 2}, {"verbose": 1}, {"time_limit": 100.0}], ids=str
+)
+def test_finished_fit_is_shortened_extended_or_goes_on_with_what_decides_no_code(change, tmp_path):
     path = tmp_path / "fit"
     hasher(4, checkpoint=path).fit(X, Y)
-    assert_same_fit(hasher(n_bits, checkpoint=path).fit(X, Y), hasher(n_bits).fit(X, Y))
+    expected = hasher(change.get("n_bits", 5)).fit(X, Y)
+    assert_same_fit(hasher(**{"n_bits": 5, "checkpoint": path} | change).fit(X, Y), expected)
 
 
 def test_finished_fit_learns_nothing_anew(tmp_path, monkeypatch):
@@ -264,42 +258,37 @@ def test_damaged_checkpoint_is_refused_and_kept(damage, tmp_path):
 )
 def test_forged_checkpoint_of_this_fit_is_refused(forge, tmp_path):
     """Fingerprint and checksum are right: another program wrote it."""
-    path = tmp_path / "fit"
-    hasher(2, checkpoint=path).fit(X, Y)
-    arrays, about = storage.load(path, KIND, VERSION)
-    forge(about, arrays)
-    own = {name: value for name, value in about.items() if name not in ("format", "version")}
-    storage.save(path, KIND, VERSION, arrays, own)
+    path = forged(tmp_path / "fit", forge)
     with pytest.raises(FormatError):
         hasher(3, checkpoint=path).fit(X, Y)
 
 
+def forged(path, forge, **changes):
+    hasher(2, checkpoint=path, **changes).fit(X, Y)
+    arrays, about = storage.load(path, KIND, VERSION)
+    del about["format"], about["version"]
+    forge(about, arrays)
+    storage.save(path, KIND, VERSION, arrays, about)
+    return path
+
+
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_checkpoint_that_asks_for_no_error_at_all_ends(loss, tmp_path):
-    path = tmp_path / "fit"
-    hasher(2, checkpoint=path, loss=loss).fit(X, Y)
-    arrays, about = storage.load(path, KIND, VERSION)
-    about["records"][1]["tolerance_master"] = -1.0
-    own = {name: value for name, value in about.items() if name not in ("format", "version")}
-    storage.save(path, KIND, VERSION, arrays, own)
+    path = forged(tmp_path / "fit", lambda about, _: about["records"][1].update(tolerance_master=-1.0), loss=loss)
     assert hasher(3, checkpoint=path, loss=loss).fit(X, Y).n_bits_ == 3
 
 
-def test_checkpoint_in_no_folder_is_refused_before_any_work(tmp_path):
-    with pytest.raises(InvalidInputError, match="checkpoint must lie in a folder that exists"):
-        hasher(checkpoint=tmp_path / "nowhere" / "fit").fit(X, Y)
-
-
-def test_checkpoint_at_a_folder_is_refused(tmp_path):
-    with pytest.raises(InvalidInputError, match="checkpoint must be a file"):
-        hasher(checkpoint=tmp_path).fit(X, Y)
-
-
-def test_classifiers_cannot_be_kept_in_a_checkpoint(tmp_path):
-    from sklearn.linear_model import LogisticRegression
-
-    with pytest.raises(InvalidInputError, match="checkpoint cannot hold arbitrary classifiers"):
-        hasher(hash_function=LogisticRegression(), checkpoint=tmp_path / "fit").fit(X, Y)
+@pytest.mark.parametrize(
+    ("place", "changes", "message"),
+    [
+        ("nowhere/fit", {}, "checkpoint must lie in a folder that exists"),
+        (".", {}, "checkpoint must be a file"),
+        ("fit", {"hash_function": LogisticRegression()}, "checkpoint cannot hold arbitrary classifiers"),
+    ],
+)
+def test_checkpoint_that_cannot_be_is_refused(place, changes, message, tmp_path):
+    with pytest.raises(InvalidInputError, match=message):
+        hasher(checkpoint=tmp_path / place, **changes).fit(X, Y)
 
 
 @pytest.mark.parametrize("step", ["_price", "_add", "_record"])

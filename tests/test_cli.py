@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import inspect
 import io
 import json
+import operator
 import os
 import signal
 import subprocess
 import sys
-import time
 import warnings
 from types import SimpleNamespace
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from sklearn.datasets import load_digits
 
-from cghash import CGHash, __version__
+from cghash import CGHash
 from cghash.cli import COMMANDS, main
-from cghash.cli._errors import describe
-from cghash.cli._parameters import defaults, estimator_options
+from cghash.cli._options import estimator_options
+from cghash.cli._running import describe
 from cghash.codes import pack
-from cghash.exceptions import CGHashWarning
+from cghash.exceptions import CGHashWarning, FormatError
 from cghash.hasher import METHODS
 from cghash.learning.families import FAMILIES
 from cghash.learning.losses import LOSSES
 from cghash.learning.regularizers import REGULARIZERS
 from cghash.learning.supervision import SAMPLINGS
 from cghash.peers import LSH
+
+from .command_line import refused, run
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:300], y[:300]
@@ -54,26 +59,8 @@ def data(tmp_path_factory):
     return folder
 
 
-def run(*args, code=0, **options):
-    """Run a command in this process; its exit code must be `code`, and nothing may escape."""
-    result = CliRunner().invoke(main, [str(arg) for arg in args], **options)
-    assert result.exit_code == code, result.output
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    assert "Traceback" not in result.output
-    return result
-
-
 def fit(*args, **options):
     return run("fit", *args, *QUICK, "-q", **options)
-
-
-def refused(*args, code=2, **options):
-    """The one line that a command ends with."""
-    result = run(*args, code=code, **options)
-    last = result.stderr.splitlines()[-1]
-    assert last.startswith("cghash: error: ")
-    assert result.stdout == ""
-    return last.removeprefix("cghash: error: ")
 
 
 def bash(*args, **options):
@@ -85,55 +72,84 @@ def bash(*args, **options):
 # Help
 
 
-def test_help_imports_neither_numpy_nor_scikit_learn_nor_rich():
-    code = (
-        "import sys; from cghash.cli import main\n"
-        "try: main({args})\n"
-        "except SystemExit: pass\n"
-        "print(sorted({{'numpy', 'scipy', 'sklearn', 'rich'}} & set(sys.modules)), file=sys.stderr)"
-    )
-    for args in (
-        ["--help"],
-        ["--version"],
-        ["fit", "--help"],
-        ["encode", "--help"],
-        ["evaluate", "--help"],
-        ["info", "--help"],
-    ):
-        done = subprocess.run([sys.executable, "-c", code.format(args=args)], capture_output=True, text=True)
-        assert done.stderr.splitlines()[-1] == "[]", args
+def all_commands():
+    """The words of each command, groups among them."""
+    for name in COMMANDS:
+        yield [name]
+        found = main.get_command(None, name)
+        yield from ([name, inner] for inner in getattr(found, "commands", ()))
 
 
-def test_help_lists_every_command_and_each_shows_examples():
+def test_help_lists_every_command():
     listed = run("--help").output
     assert run().output == listed
     for name, (_, summary) in COMMANDS.items():
         assert f"{name} " in listed
         assert summary.split()[0] in listed
-        if name != "demo":
-            shown = run(name, "--help").output
-            assert f"cghash {name} " in shown.split("Examples:")[1]
-            assert "--debug" in shown
 
 
-def test_version():
-    assert run("--version").output == f"cghash {__version__}\n"
+@pytest.mark.parametrize("words", [*all_commands()], ids=" ".join)
+def test_help_of_a_command_shows_examples_and_every_option(words):
+    shown = run(*words, "--help").output
+    if words != ["demo"]:
+        assert f"cghash {' '.join(words)} " in " ".join(shown.split("Examples:")[1].split())
+    command = functools.reduce(lambda group, name: group.get_command(None, name), words, main)
+    for option in command.params:
+        assert isinstance(option, click.Argument) or option.opts[-1] in shown
+    assert "--debug" in shown
+    if isinstance(command, click.Group):
+        assert run(*words).output == shown
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from cghash.cli import main\n"
+        f"for words in ([], {str(list(all_commands()))[1:-1]}):\n"
+        "    try: main([*words, '--help'])\n"
+        "    except SystemExit: pass\n"
+        "    heavy = {'numpy', 'scipy', 'sklearn', 'rich', 'sqlite3', 'PIL'} & set(sys.modules)\n"
+        "    assert not heavy, (words, heavy)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_defaults_are_those_of_the_estimator():
-    signature = inspect.signature(CGHash)
-    assert defaults() == {name: p.default for name, p in signature.parameters.items()}
     shown = " ".join(run("fit", "--help").output.split())
-    for name, value in defaults().items():
-        if value is not None and name != "verbose":
-            assert f"default: {value}" in shown, name
+    for name, parameter in inspect.signature(CGHash).parameters.items():
+        if parameter.default is not None and name != "verbose":
+            assert f"default: {parameter.default}" in shown, name
+
+
+@pytest.mark.parametrize(
+    ("command", "home", "renamed"),
+    [
+        ("evaluate", "cghash.lab.criteria:evaluate", {"neighbors": "k"}),
+        ("export faiss", "cghash.stores.faiss:FaissStore.write", {"expanded_bits": "n_bits"}),
+        ("export duckdb", "cghash.stores.duckdb:DuckDBStore.write", {}),
+        ("export postgres", "cghash.stores.postgres:PostgresStore.write", {"expanded_bits": "n_bits"}),
+        ("export onnx", "cghash.stores.onnx:to_onnx", {}),
+        ("cluster shuffle", "cghash.cluster:shuffle", {}),
+        ("workspace new", "cghash.workspace:create_workspace", {}),
+    ],
+)
+def test_defaults_are_those_of_the_function_that_does_the_work(command, home, renamed):
+    module, _, name = home.partition(":")
+    expected = inspect.signature(operator.attrgetter(name)(importlib.import_module(module))).parameters
+    found = functools.reduce(lambda group, word: group.get_command(None, word), command.split(), main)
+    shown = [option for option in found.params if getattr(option, "show_default", False)]
+    compared = [option for option in shown if renamed.get(option.name, option.name) in expected]
+    assert compared
+    for option in compared:
+        assert option.default == expected[renamed.get(option.name, option.name)].default, option.name
 
 
 def test_every_parameter_of_the_estimator_has_an_option():
     def command() -> None: ...
 
-    options = {option.name: option for option in estimator_options(command).__click_params__}
-    assert {*options, "verbose"} == set(defaults())
+    options = {option.name: option for option in estimator_options()(command).__click_params__}
+    assert {*options, "verbose"} == set(inspect.signature(CGHash).parameters)
     choices = {"loss": LOSSES, "regularizer": REGULARIZERS, "hash_function": FAMILIES, "sampling": SAMPLINGS}
     for name, values in (choices | {"method": METHODS}).items():
         assert set(options[name].type.choices) == set(values)
@@ -150,22 +166,9 @@ def test_fit_writes_the_model_that_the_estimator_learns(data):
 
 
 def test_fit_passes_its_options_on(data, tmp_path):
-    options = [
-        "--loss",
-        "hinge",
-        "--regularizer",
-        "linf",
-        "-C",
-        "0.5",
-        "--hash-function",
-        "stump",
-        "--sampling",
-        "classes",
-        "--method",
-        "paper",
-    ]
+    options = "--loss hinge --regularizer linf -C 0.5 --hash-function stump --sampling classes --method paper"
     limits = ["--tol", "1e-3", "--time-limit", "60", "--checkpoint", tmp_path / "c"]
-    fit(data / "xy.npz", *options, *limits, "-o", tmp_path / "m")
+    fit(data / "xy.npz", *options.split(), *limits, "-o", tmp_path / "m")
     found = CGHash.load(tmp_path / "m").get_params()
     expected = {"n_bits": 6, "loss": "hinge", "regularizer": "linf", "C": 0.5, "hash_function": "stump"}
     expected |= {"sampling": "classes", "n_neighbors": 4, "method": "paper", "tol": 1e-3, "time_limit": 60.0}
@@ -215,18 +218,15 @@ def test_fit_says_how_it_went_on_stderr(data, tmp_path):
     assert fit(data / "x.npy", "--labels", data / "y.npy", "-o", tmp_path / "m").output == ""
 
 
-def test_fit_says_which_columns_are_features(data, tmp_path):
+def test_fit_says_what_it_takes_from_the_files(data, tmp_path):
     result = run("fit", data / "x.csv", "--label-column", "kind", *QUICK, "-o", tmp_path / "m")
     assert "cghash: features: 64 columns (p0 … p63)\n" in result.stderr
     assert "cghash: " + str(data / "x.csv") + ": not features: name\n" in result.stderr
     (tmp_path / "few.csv").write_text("a,kind\n0,0\n0.1,0\n1,1\n1.1,1\n")
     few = run("fit", tmp_path / "few.csv", "-b", "1", "-k", "1", "-o", tmp_path / "m")
     assert "features: 2 columns (a and kind)\n" in few.stderr
-
-
-def test_fit_says_that_triplets_replace_labels(data, tmp_path):
-    result = run("fit", data / "xy.npz", "--triplets", data / "t.npy", *QUICK, "-o", tmp_path / "m")
-    assert "labels in array 'y' are not used: the triplets decide" in result.stderr
+    replaced = run("fit", data / "xy.npz", "--triplets", data / "t.npy", *QUICK, "-o", tmp_path / "m")
+    assert "labels in array 'y' are not used: the triplets decide" in replaced.stderr
 
 
 def test_fit_from_standard_input(data, tmp_path):
@@ -284,7 +284,7 @@ def test_encode_to_standard_output(data):
 
 def test_encode_in_blocks_is_the_same(data, tmp_path, monkeypatch):
     run("encode", data / "model", data / "x.npy", "-o", tmp_path / "whole.csv")
-    monkeypatch.setattr(sys.modules["cghash.cli.encode"], "_ROWS", 7)
+    monkeypatch.setattr(sys.modules["cghash.cli._codes"], "_ITEMS", 7)
     run("encode", data / "model", data / "x.npy", "-o", tmp_path / "blocks.csv")
     assert (tmp_path / "whole.csv").read_text() == (tmp_path / "blocks.csv").read_text()
 
@@ -341,10 +341,8 @@ def test_evaluate_agrees_with_the_criteria(data, tmp_path):
 
     for name, part in (("q", slice(0, 100)), ("d", slice(100, 300))):
         np.savez(tmp_path / f"{name}.npz", X=X[part], y=y[part])
-    result = run(
-        "evaluate", data / "model", tmp_path / "q.npz", "--database", tmp_path / "d.npz", "--json", "-b", "3,6"
-    )
-    found = json.loads(result.stdout)
+    asked = ("evaluate", data / "model", tmp_path / "q.npz", "--database", tmp_path / "d.npz", "-b", "3,6")
+    found = json.loads(run(*asked, "--json").stdout)
     assert (found["n_queries"], found["n_database"]) == (100, 200)
     model = CGHash.load(data / "model")
     for short, row in zip((model.truncate(3), model), found["results"], strict=True):
@@ -416,14 +414,10 @@ def test_evaluate_with_few_items_counts_what_there_is(data, tmp_path):
 def test_errors_are_one_line_with_a_code(data, tmp_path, monkeypatch):
     monkeypatch.chdir(data)
     out = ("-o", tmp_path / "m")
-    (data / "bad.csv").write_text("a,b\n1,2\n3,x\n")
-    (data / "far.csv").write_text("anchor,near,far\n0,1,300\n")
-    np.save(data / "nan.npy", np.full((9, 2), np.nan))
     np.save(data / "same.npy", np.zeros((9, 2)))
     cases = {
         ("fit",): "Missing argument 'ITEMS'. (see 'cghash fit --help')",
         ("fit", "x.npy"): "Missing option '-o' / '--output'.",
-        ("nothing",): "No such command 'nothing'.",
         ("fit", "none.npy", *out): "no such file or directory: 'none.npy'",
         ("fit", "x.npy", "-o", "no/model"): "folder 'no' does not exist",
         ("fit", "x.npy", "-o", "."): "'.' is a folder",
@@ -432,20 +426,12 @@ def test_errors_are_one_line_with_a_code(data, tmp_path, monkeypatch):
         ("fit", "x.npy", "--loss", "none", *out): "'none' is not one of 'squared_hinge'",
         ("fit", "x.npy", "--labels", "y.npy", "--triplets", "t.npy", *out): "cannot go together",
         ("fit", "x.csv", "--labels", "y.npy", "--label-column", "kind", *out): "cannot go together",
-        ("fit", "bad.csv", *out): "bad.csv, line 3, column 'b': must be a number, got 'x'",
-        ("fit", "x.npy", "--triplets", "far.csv", *out): "far.csv, line 2: must be a row number from 0 to 299",
-        ("fit", "nan.npy", *out): "Input X contains NaN.",
         ("fit", "same.npy", *out): "are all items alike?",
         ("fit", "x.csv", "--label-column", "nope", *out): "x.csv must have a column 'nope'",
         ("info", "x.npy"): "x.npy is not a cghash file",
         ("info", "none"): "no such file or directory",
         ("info", "."): "is a folder",
         ("encode", "model", "y.npy"): "y.npy must hold a 2-D array of numbers, got shape (300,)",
-        (
-            "encode",
-            "model",
-            "same.npy",
-        ): "same.npy must hold items of 64 features, as model was fitted on, got shape (9, 2)",
         ("encode", "model", "x.npy", "-b", "7"): "--n-bits must be from 1 to 6, the bits of the model, got 7",
         ("encode", "model", "x.npy", "--bits"): "--bits needs --format npy or csv",
         ("evaluate", "model", "xy.npz", "-b", "3,0"): "--n-bits must be from 1 to 6, the bits of the model, got 0",
@@ -460,7 +446,7 @@ def test_errors_are_one_line_with_a_code(data, tmp_path, monkeypatch):
         ("evaluate", "model", "x.npy", "--labels", "t.npy"): "one label for each of 300 items",
     }
     for args, words in cases.items():
-        assert words in refused(*args), args
+        assert words in refused(*args, after_talk=True), args
     assert not (tmp_path / "m").exists()
 
 
@@ -471,7 +457,8 @@ def test_other_errors_exit_with_1(data, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device", "m")
 
     monkeypatch.setattr(CGHash, "save", full)
-    assert refused("fit", data / "xy.npz", *QUICK, "-o", tmp_path / "m", code=1) == "no space left on device: 'm'"
+    line = refused("fit", data / "xy.npz", *QUICK, "-q", "-o", tmp_path / "m", code=1)
+    assert line == "no space left on device: 'm'"
     monkeypatch.setattr(reading, "read_items", lambda *_, **__: 1 / 0)
     line = refused("encode", data / "model", data / "x.npy", code=1)
     assert line == "ZeroDivisionError: division by zero (unexpected; --debug shows where)"
@@ -483,12 +470,10 @@ def test_missing_packages_exit_with_1(data, tmp_path, monkeypatch):
     assert 'pip install "cghash[parquet]"' in refused("encode", data / "model", tmp_path / "x.parquet", code=1)
 
 
-def test_debug_shows_the_trace(data):
-    for args in (["--debug", "info", data / "x.npy"], ["info", data / "x.npy", "--debug"]):
-        done = bash(*args, text=True)
-        assert done.returncode == 1
-        assert "Traceback" in done.stderr
-        assert "FormatError" in done.stderr
+@pytest.mark.parametrize("args", [["--debug", "info"], ["info", "--debug"]], ids=" ".join)
+def test_debug_shows_the_trace(data, args):
+    result = CliRunner().invoke(main, [*args, str(data / "x.npy")])
+    assert isinstance(result.exception, FormatError)
 
 
 def test_a_process_of_its_own_ends_as_it_should(data):
@@ -497,12 +482,13 @@ def test_a_process_of_its_own_ends_as_it_should(data):
     assert done.stdout == ""
     assert done.stderr.startswith("cghash: error: ")
     assert done.stderr.count("\n") == 1
-    assert json.loads(bash("info", data / "model", "--json").stdout)["n_bits"] == 6
+    traced = bash("info", data / "x.npy", "--debug", text=True)
+    assert traced.returncode == 1
+    assert "Traceback" in traced.stderr
+    assert "FormatError" in traced.stderr
 
 
 def test_an_interrupt_before_the_first_bit_says_so():
-    import click
-
     assert describe(click.Abort()) == ("interrupted", 130)
 
 
@@ -519,22 +505,13 @@ def test_links_are_followed(data, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link.npy", "target.npy"]
 
 
-def test_help_is_quick():
-    """Measured and shown, not asserted: machines differ."""
-    began = time.perf_counter()
-    assert bash("--help").returncode == 0
-    print(f"cghash --help: {time.perf_counter() - began:.2f} s")
-
-
-def test_commands_take_the_model_of_a_peer(tmp_path):
+def test_commands_take_the_model_of_a_peer(data, tmp_path):
     """encode, evaluate and info ask the file whose model it is."""
-    model, items, labels = (str(tmp_path / name) for name in ("lsh.cghash", "items.npy", "labels.npy"))
-    LSH(16, random_state=0).fit(X).save(model)
-    np.save(items, X)
-    np.save(labels, y)
-    assert run("info", model).stdout.count("model of LSH") == 1
-    assert json.loads(run("info", model, "--json").stdout)["method"] == "LSH"
-    run("encode", model, items, "-o", str(tmp_path / "codes.npy"))
-    assert np.array_equal(np.load(tmp_path / "codes.npy"), LSH(16, random_state=0).fit(X).encode(X))
-    measured = json.loads(run("evaluate", model, items, "--labels", labels, "--n-bits", "8,16", "--json").stdout)
+    path, model = tmp_path / "lsh.cghash", LSH(16, random_state=0).fit(X)
+    model.save(path)
+    assert run("info", path).stdout.count("model of LSH") == 1
+    assert json.loads(run("info", path, "--json").stdout)["method"] == "LSH"
+    run("encode", path, data / "x.npy", "-o", tmp_path / "codes.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "codes.npy"), model.encode(X))
+    measured = json.loads(run("evaluate", path, data / "xy.npz", "--n-bits", "8,16", "--json").stdout)
     assert [row["n_bits"] for row in measured["results"]] == [8, 16]

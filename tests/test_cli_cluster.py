@@ -7,12 +7,11 @@ import sys
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from cghash.cli import main
-from cghash.cli.cluster import COMMANDS
 from cghash.cluster import connected
 from cghash.peers import LSH
+
+from .command_line import refused, run
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -36,18 +35,6 @@ def folder(tmp_path, monkeypatch):
     LSH(16, random_state=0).fit(X).save("model.cghash")
     np.save("new.npy", X[:5])
     return tmp_path
-
-
-def run(line, code=0):
-    done = CliRunner().invoke(main, line.split())
-    assert done.exit_code == code, done.output
-    return done
-
-
-def test_every_command_has_help_with_examples():
-    for name in COMMANDS:
-        assert "Examples:" in run(f"cluster {name} --help").output
-    assert "cghash cluster encode model.cghash" in run("cluster").output
 
 
 def test_items_to_codes_to_an_index_to_answers(folder, scheduler):
@@ -98,9 +85,7 @@ def test_errors_are_one_line(folder, scheduler, monkeypatch):
         (f"cluster search index --queries new.npy -o found.txt {to}", 2, "a table is for people"),
     ]
     for line, code, words in wrong:
-        said = run(line, code).stderr.strip().splitlines()
-        assert len(said) == 1
-        assert words in said[0], said[0]
+        assert words in refused(line, code=code)
 
 
 def test_a_model_of_other_codes_is_refused(folder, scheduler):
@@ -108,8 +93,7 @@ def test_a_model_of_other_codes_is_refused(folder, scheduler):
     run(f"cluster encode model.cghash items.parquet --vector-column embedding -o codes {to}")
     run(f"cluster index codes -o index {to}")
     LSH(16, random_state=1).fit(X).save("other.cghash")
-    done = run(f"cluster search index --queries new.npy --model other.cghash {to}", 2)
-    assert "other hash functions" in done.stderr
+    assert "other hash functions" in refused(f"cluster search index --queries new.npy --model other.cghash {to}")
 
 
 @pytest.mark.slow

@@ -5,19 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from sklearn.datasets import load_digits
 
 from cghash import CGHash, WeightedHammingIndex
-from cghash.cli import main
-from cghash.cli.index import COMMANDS
 from cghash.codes import pack
 from cghash.peers import LSH
+
+from .command_line import refused, run
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:300], y[:300]
@@ -45,22 +42,6 @@ def index(data, tmp_path):
     return tmp_path / "i"
 
 
-def run(*args, code=0, **options):
-    """Run a command in this process; its exit code must be `code`, and nothing may escape."""
-    result = CliRunner().invoke(main, [str(arg) for arg in args], **options)
-    assert result.exit_code == code, result.output
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result
-
-
-def refused(*args, code=2, **options):
-    """The one line that a command ends with."""
-    result = run(*args, code=code, **options)
-    assert len(result.stderr.splitlines()) == 1
-    assert result.stdout == ""
-    return result.stderr.removeprefix("cghash: error: ").strip()
-
-
 def held(path):
     index = WeightedHammingIndex.load(path)
     return index.ids.tolist(), index.reconstruct(index.ids).tolist()
@@ -68,27 +49,6 @@ def held(path):
 
 def model_of(data):
     return CGHash.load(data / "model")
-
-
-# Help
-
-
-def test_help_shows_examples_and_imports_nothing_heavy():
-    code = (
-        "import sys; from cghash.cli import main\n"
-        "try: main({args})\n"
-        "except SystemExit: pass\n"
-        "print(sorted({{'numpy', 'scipy', 'sklearn', 'rich'}} & set(sys.modules)), file=sys.stderr)"
-    )
-    asked = [["index"], ["search"], *(["index", name] for name in COMMANDS)]
-    for args in asked:
-        shown = run(*args, "--help").output
-        assert f"cghash {' '.join(args)} " in shown.split("Examples:")[1]
-        assert "--debug" in shown
-    for args in (["index", "--help"], ["index", "build", "--help"], ["search", "--help"]):
-        done = subprocess.run([sys.executable, "-c", code.format(args=args)], capture_output=True, text=True)
-        assert done.stderr.splitlines()[-1] == "[]", args
-    assert run("index").output == run("index", "--help").output
 
 
 # Build
@@ -219,13 +179,8 @@ def test_add_waits_for_nobody(data, index):
 def test_info_for_people_and_for_programs(data, index):
     run("index", "add", index, data / "more-codes.npy", "-q")
     shown = run("index", "info", index).stdout
-    for words in (
-        "codes    300",
-        "bits     12 (2 bytes a code)",
-        "ids      row numbers; next 300",
-        "log      1 records",
-    ):
-        assert words in shown
+    lines = ["codes    300", "bits     12 (2 bytes a code)", "ids      row numbers; next 300", "log      1 records"]
+    assert all(line in shown for line in lines)
     facts = json.loads(run("index", "info", index, "--json").stdout)
     assert facts["kind"] == "index"
     assert (facts["n_codes"], facts["n_bits"], facts["next_id"], facts["log_records"]) == (300, 12, 300, 1)
@@ -292,19 +247,8 @@ def test_search_from_standard_input_and_with_names(data, tmp_path):
     assert len(found.splitlines()) == 101
     rows = [f"q{n}," + ",".join(map(str, code)) for n, code in enumerate(np.load(data / "more-codes.npy").tolist())]
     (tmp_path / "q.csv").write_text("\n".join(["name,byte0,byte1", *rows]))
-    named = run(
-        "search",
-        data / "i",
-        "--queries",
-        tmp_path / "q.csv",
-        "--id-column",
-        "name",
-        "-k",
-        "1",
-        "-q",
-        "-o",
-        tmp_path / "f.csv",
-    )
+    by_name = ("--queries", tmp_path / "q.csv", "--id-column", "name")
+    named = run("search", data / "i", *by_name, "-k", "1", "-q", "-o", tmp_path / "f.csv")
     assert named.output == ""
     assert (tmp_path / "f.csv").read_text().replace("\nq", "\n") == found
 

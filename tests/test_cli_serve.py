@@ -5,32 +5,17 @@ from __future__ import annotations
 import signal
 import socket
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import sklearn.datasets
-from click.testing import CliRunner
 
-from cghash.cli import main
 from cghash.client import Client
 from cghash.web import server
 from cghash.workspace import Workspace, create_workspace
 
-
-def run(*args, code=0, **options):
-    result = CliRunner().invoke(main, ["serve", *map(str, args)], **options)
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
-
-
-def refused(*args, code=2, **options):
-    """The one line that it ends with."""
-    result = run(*args, code=code, **options)
-    last = result.stderr.splitlines()[-1]
-    assert last.startswith("cghash: error: ")
-    assert result.stdout == ""
-    return last.removeprefix("cghash: error: ")
+from .command_line import refused, run
 
 
 @pytest.fixture
@@ -47,58 +32,42 @@ def served(monkeypatch):
     return found
 
 
-def test_help_names_every_option():
-    text = run("--help").stdout
-    options = "--demo --host --port --token --allow-host --database --sentence-model --jobs --quiet"
-    for option in options.split():
-        assert option in text
-    assert "CGHASH_TOKEN" in text
-
-
-def test_a_folder_or_the_demo_is_needed():
-    assert "give the folder of a workspace, or --demo" in refused()
-
-
-def test_no_workspace_is_one_line(tmp_path):
-    assert "must be a workspace ('cghash workspace new' makes one)" in refused(tmp_path / "nothing", "--port", 0)
-    (tmp_path / "empty").mkdir()
-    assert "must be a workspace" in refused(tmp_path / "empty", "--port", 0)
-
-
-def test_a_damaged_workspace_is_one_line(digits):
-    (digits / "workspace.json").write_text("{")
-    assert "workspace.json must describe a workspace" in refused(digits, "--port", 0)
-
-
-def test_a_sentence_model_for_vectors_of_another_kind_is_one_line(digits):
-    told = refused(digits, "--port", 0, "--sentence-model", "ours")
-    assert told.startswith("sentence_model must be left out of ")
-
-
-def test_an_address_that_others_can_reach_needs_a_token(few_digits, monkeypatch):
+@pytest.mark.parametrize(
+    ("asked", "code", "words"),
+    [
+        ("", 2, "give the folder of a workspace, or --demo"),
+        ("nothing --port 0", 2, "must be a workspace ('cghash workspace new' makes one)"),
+        ("empty --port 0", 2, "must be a workspace"),
+        ("damaged --port 0", 2, "workspace.json must describe a workspace"),
+        ("digits.ws --port 0 --sentence-model ours", 2, "sentence_model must be left out of "),
+        ("digits.ws --port 0 --token short -q", 2, "token must have at least 16 characters, got 5"),
+        ("digits.ws --port 70000", 2, "65535"),
+        *(
+            (f"digits.ws --host {host}", 2, f"--host {host} can be reached by others: set CGHASH_TOKEN")
+            for host in ("0.0.0.0", "::", "192.0.2.1")
+        ),
+        (f"digits.ws --host 192.0.2.1 --token {'x' * 16}", 2, "cannot listen on 192.0.2.1"),
+        (
+            "digits.ws --database postgresql://127.0.0.1:1/nothing --port 0",
+            1,
+            "the PostgreSQL database cannot be reached",
+        ),
+    ],
+)
+def test_what_cannot_be_served_is_one_line(digits, monkeypatch, asked, code, words):
+    monkeypatch.chdir(digits.parent)
     monkeypatch.delenv("CGHASH_TOKEN", raising=False)
-    for host in ("0.0.0.0", "::", "192.0.2.1"):
-        assert f"--host {host} can be reached by others: set CGHASH_TOKEN" in refused(few_digits, "--host", host)
-
-
-def test_a_short_token_is_refused(digits):
-    assert "token must have at least 16 characters, got 5" in refused(digits, "--port", 0, "--token", "short")
+    Path("empty").mkdir()
+    Path("damaged").mkdir()
+    Path("damaged/workspace.json").write_text("{")
+    assert words in refused("serve", *asked.split(), code=code)
 
 
 def test_a_port_in_use_is_one_line(few_digits):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"cannot listen on 127.0.0.1, port {port}: Address already in use" in refused(few_digits, "--port", port)
-    assert "65535" in refused(few_digits, "--port", 70000)
-
-
-def test_an_address_that_is_not_ours_is_one_line(few_digits):
-    assert "cannot listen on 192.0.2.1" in refused(few_digits, "--host", "192.0.2.1", "--token", "x" * 16)
-
-
-def test_a_database_that_cannot_be_reached_is_one_line(few_digits):
-    wrong = ("--database", "postgresql://127.0.0.1:1/nothing", "--port", 0)
-    assert "the PostgreSQL database cannot be reached" in refused(few_digits, *wrong, code=1)
+        said = refused("serve", few_digits, "--port", port)
+    assert f"cannot listen on 127.0.0.1, port {port}: Address already in use" in said
 
 
 def test_without_its_packages_it_says_what_to_install(few_digits, monkeypatch):
@@ -106,26 +75,26 @@ def test_without_its_packages_it_says_what_to_install(few_digits, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("cghash.web")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr(sys.modules["cghash"], "web", raising=False)
-    assert refused(few_digits, code=1) == 'the page needs uvicorn: pip install "cghash[web]"'
+    assert refused("serve", few_digits, code=1) == 'the page needs uvicorn: pip install "cghash[web]"'
 
 
 def test_options_reach_the_server(digits, served):
-    result = run(digits, "--port", 0, "--token", "x" * 20, "--allow-host", "photos.local", "--jobs", 1)
+    result = run("serve", digits, "--port", 0, "--token", "x" * 20, "--allow-host", "photos.local", "--jobs", 1)
     assert served == served | {"token": "x" * 20, "allowed": ("photos.local",), "n_jobs": 1, "current": 1, "items": 200}
     assert served["host"] == "127.0.0.1"
     assert f"serving {digits} at http://127.0.0.1:{served['port']} (Ctrl-C stops)" in result.stderr
     assert result.stdout == ""
-    assert run(digits, "--port", 0, "--quiet").stderr == ""
+    assert run("serve", digits, "--port", 0, "--quiet").stderr == ""
 
 
 def test_the_demo_is_made_once_and_kept(tmp_path, served, monkeypatch):
     X, y = sklearn.datasets.load_digits(return_X_y=True)
     monkeypatch.setattr(sklearn.datasets, "load_digits", lambda **_: (X[:100], y[:100]))
-    first = run("--demo", tmp_path / "demo.ws", "--port", 0).stderr
+    first = run("serve", "--demo", tmp_path / "demo.ws", "--port", 0).stderr
     assert "making a workspace of handwritten digits" in first
     assert "learning a first model from the vectors alone" in first
     assert (served["current"], served["items"]) == (1, 100)
-    again = run("--demo", tmp_path / "demo.ws", "--port", 0).stderr
+    again = run("serve", "--demo", tmp_path / "demo.ws", "--port", 0).stderr
     assert again.count("\n") == 1
     with Workspace.open(tmp_path / "demo.ws") as workspace:
         assert len(workspace.records.versions()) == 1
@@ -133,7 +102,7 @@ def test_the_demo_is_made_once_and_kept(tmp_path, served, monkeypatch):
 
 def test_a_collection_that_teaches_nothing_is_served_by_its_vectors(tmp_path, served):
     create_workspace(tmp_path / "ws", np.zeros((5, 3))).close()
-    result = run(tmp_path / "ws", "--port", 0)
+    result = run("serve", tmp_path / "ws", "--port", 0)
     assert "the page searches by vectors" in result.stderr
     assert served["current"] is None
 

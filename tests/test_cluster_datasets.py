@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cghash.cluster import Dataset, connected
 from cghash.exceptions import ClusterError, FormatError, InvalidInputError, MissingDataError, MissingDependencyError
-from cghash.reading.sizes import ALWAYS
+from cghash.reading.sources import ALWAYS
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -15,19 +15,19 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from click.testing import CliRunner
 from safetensors import safe_open
 from sklearn.datasets import load_digits
 
 import cghash
 from cghash import CGHash, storage
 from cghash._items import validated_items
-from cghash.cli import main
 from cghash.codes import pack, unpack, weighted_hamming
 from cghash.exceptions import FormatError, InvalidInputError, NothingToLearnError
 from cghash.index import WeightedHammingIndex
 from cghash.lab.criteria import evaluate
 from cghash.peers import ITQ, LSH
+
+from .command_line import refused, run
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::cghash.exceptions.FewerBitsWarning"),
@@ -394,56 +394,46 @@ COMMANDS = {
 }
 
 
-def run(folder, monkeypatch, line):
-    monkeypatch.chdir(folder)
-    return CliRunner().invoke(main, line.split() if isinstance(line, str) else line, input="")
-
-
 @pytest.mark.native
 @pytest.mark.parametrize(("line", "words"), COMMANDS.items(), ids=COMMANDS)
-def test_command_says_what_to_do_in_one_line(files, monkeypatch, line, words):
-    answer = run(files, monkeypatch, line)
-    said = [spoken for spoken in answer.stderr.splitlines() if spoken.startswith("cghash: error: ")]
-    assert answer.exit_code == 2
-    assert len(said) == 1
-    assert "Traceback" not in answer.output
-    assert_says(said[0], words)
+def test_command_says_what_to_do_in_one_line(here, line, words):
+    assert_says(refused(line, input="", after_talk=True), words)
+
+
+@pytest.fixture
+def here(files, monkeypatch):
+    monkeypatch.chdir(files)
 
 
 @pytest.mark.native
-def test_columns_of_ids_and_labels_among_the_features_are_told(files, monkeypatch):
-    answer = run(files, monkeypatch, "fit items.csv -b 1 -q --seed 0 -o m")
-    warned = [line for line in answer.stderr.splitlines() if line.startswith("cghash: warning: ")]
-    assert answer.exit_code == 0
+def test_columns_of_ids_and_labels_among_the_features_are_told(here):
+    warned = run("fit items.csv -b 1 -q --seed 0 -o m").stderr.splitlines()
     assert len(warned) == 2
-    assert_says(warned[0], ["items.csv: column 'id' is taken as a feature", "--id-column id leaves it out"])
-    assert_says(warned[1], ["column 'class'", "looks like labels", "--label-column class learns from it"])
-    named = run(files, monkeypatch, "fit items.csv --id-column id --label-column class -b 1 -q --seed 0 -o m")
+    assert_says(warned[0], ["warning: items.csv: column 'id' is taken as a feature", "--id-column id leaves it out"])
+    assert_says(warned[1], ["warning: ", "column 'class'", "looks like labels", "--label-column class learns from it"])
+    named = run("fit items.csv --id-column id --label-column class -b 1 -q --seed 0 -o m")
     assert "warning" not in named.stderr
 
 
 @pytest.mark.native
-def test_bits_that_are_indexed_as_codes_are_told(files, monkeypatch):
-    answer = run(files, monkeypatch, "index build bits.npy -q -o bits.index")
-    assert answer.exit_code == 0
-    assert_says(answer.stderr, ["warning: bits.npy holds only 0 and 1", "cghash.codes.pack"])
-    assert run(files, monkeypatch, "index build codes.npy -q -o other.index").stderr == ""
+def test_bits_that_are_indexed_as_codes_are_told(here):
+    told = run("index build bits.npy -q -o bits.index").stderr
+    assert_says(told, ["warning: bits.npy holds only 0 and 1", "cghash.codes.pack"])
+    assert run("index build codes.npy -q -o other.index").stderr == ""
 
 
 @pytest.mark.native
-def test_more_neighbours_than_codes_are_all_codes(files, monkeypatch):
-    answer = run(files, monkeypatch, "search codes.index --queries codes.npy -k 1000 --format jsonl")
+def test_more_neighbours_than_codes_are_all_codes(here):
+    answer = run("search codes.index --queries codes.npy -k 1000 --format jsonl")
     assert "100 queries, 100 of 100 codes each" in answer.stderr
     assert len(json.loads(answer.stdout.splitlines()[0])["ids"]) == 100
 
 
 @pytest.mark.native
-def test_workspace_that_is_there_already_is_offered(files, monkeypatch, tmp_path):
-    line = ["workspace", "new", str(tmp_path / "w"), "--items", "x.npy"]
-    assert run(files, monkeypatch, line).exit_code == 0
-    again = run(files, monkeypatch, line)
-    assert again.exit_code == 2
-    assert_says(again.stderr, ["folder must not exist yet", f"'cghash serve {tmp_path / 'w'}' opens the workspace"])
+def test_workspace_that_is_there_already_is_offered(here, tmp_path):
+    line = f"workspace new {tmp_path / 'w'} --items x.npy"
+    run(line)
+    assert_says(refused(line), ["folder must not exist yet", f"'cghash serve {tmp_path / 'w'}' opens the workspace"])
 
 
 # In a process of its own, as she has it

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cghash.models import load
+from cghash.estimator import load
 from cghash.web import schemas
 from cghash.workspace import create_workspace
 from cghash.workspace.records import ACTIVE_STATES, Answer

@@ -18,8 +18,8 @@ import psutil
 import pytest
 
 from cghash.client import Client
+from cghash.estimator import load
 from cghash.exceptions import CGHashError, InvalidInputError
-from cghash.models import load
 from cghash.workspace import Workspace
 
 from .workspaces import spoil, wait_for

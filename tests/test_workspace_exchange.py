@@ -7,8 +7,6 @@ import csv
 import json
 import os
 import shutil
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,7 +18,6 @@ from sklearn.datasets import load_digits
 
 from cghash import CGHash
 from cghash.cli import main
-from cghash.cli.workspace import COMMANDS
 from cghash.exceptions import InvalidInputError
 from cghash.peers import LSH
 from cghash.reading import read_triplets
@@ -410,22 +407,6 @@ def test_a_folder_that_is_no_workspace_is_said(tmp_path):
     for command in (["info"], ["export", "out"], ["import", "t.csv"]):
         result = run("workspace", command[0], tmp_path, *command[1:], code=2)
         assert "must be a workspace" in result.stderr
-
-
-@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=lambda words: " ".join(words) or "group")
-def test_help_shows_examples(command):
-    assert "Examples:" in run("workspace", *command, "--help").output
-
-
-def test_help_loads_nothing_heavy():
-    code = (
-        "import sys; from cghash.cli import main\n"
-        "try: main(['workspace', 'new', '--help'])\n"
-        "except SystemExit: pass\n"
-        "print(sorted({'numpy', 'scipy', 'sklearn', 'rich', 'sqlite3', 'PIL'} & set(sys.modules)), file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr.strip() == "[]"
 
 
 def test_a_workspace_is_opened_while_another_process_has_it(workspace):

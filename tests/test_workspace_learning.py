@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from cghash import CGHash
 from cghash.codes import pack
+from cghash.estimator import load
 from cghash.exceptions import InUseError, InvalidInputError
 from cghash.index import WeightedHammingIndex
 from cghash.learning.triplets import TripletSet
-from cghash.models import load
 from cghash.workspace import Workspace, answer_triplets, create_workspace, worker
 from cghash.workspace.answer_cache import AnswerCache, contradictions, from_list
 from cghash.workspace.answer_triplets import spread, training_set

@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .estimator import load as load
     from .hasher import CGHash as CGHash
     from .index import HashNeighbors as HashNeighbors
     from .index import HashNeighborsClassifier as HashNeighborsClassifier
     from .index import WeightedHammingIndex as WeightedHammingIndex
     from .learning.result import FitResult as FitResult
-    from .models import load as load
 
     __version__: str
 
@@ -21,7 +21,7 @@ _HOMES = {
     "HashNeighbors": ".index.neighbors",
     "HashNeighborsClassifier": ".index.neighbors",
     "WeightedHammingIndex": ".index",
-    "load": ".models",
+    "load": ".estimator",
 }
 __all__ = [
     "CGHash",

@@ -88,19 +88,22 @@ def _shape_hint(array: Array, width: int) -> str:
     return f"; a single one is a list of one row, [[{', '.join(map(str, array))}]]" if array.shape == (width,) else ""
 
 
-def check_weights(weights: Any, n: int, name: str) -> Floats:
+def check_triplet_weights(weights: Any, n: int) -> Floats:
     """Non-negative finite weights (n,), not all zero."""
     try:
         array = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} must be numbers, got {weights!r}") from error
+        raise InvalidInputError(f"triplet_weights must be numbers, got {weights!r}") from error
     if array.shape != (n,):
-        raise InvalidInputError(f"{name} must have shape ({n},), one weight a triplet, got shape {array.shape}")
-    if not np.all(np.isfinite(array)) or np.any(array < 0):
-        row = int(np.argmax(~np.isfinite(array) | (array < 0)))
-        raise InvalidInputError(f"{name} must be finite and not negative, got {array[row]} in row {row}")
+        raise InvalidInputError(
+            f"triplet_weights must have shape ({n},), one weight a triplet, got shape {array.shape}"
+        )
+    wrong = ~np.isfinite(array) | (array < 0)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InvalidInputError(f"triplet_weights must be finite and not negative, got {array[row]} in row {row}")
     if not np.any(array > 0):
-        raise InvalidInputError(f"{name} must hold at least one positive weight, got only zeros")
+        raise InvalidInputError("triplet_weights must hold at least one positive weight, got only zeros")
     return array
 
 

@@ -128,16 +128,5 @@ def fingerprint_of(X: Any, t: TripletSet, duplets: Any, parameters: dict[str, An
     """What makes two fits the same: data, comparisons and the parameters that change the outcome."""
     data = (X.data, X.indices, X.indptr, np.array(X.shape)) if hasattr(X, "indptr") else (X,)
     words = np.frombuffer(repr(sorted(parameters.items())).encode(), np.uint8)
-    return storage.digest(
-        [
-            *data,
-            t.anchors,
-            t.near,
-            t.near_ptr,
-            t.far,
-            t.far_ptr,
-            t.weights,
-            duplets,
-            words,
-        ]
-    )
+    comparisons = (t.anchors, t.near, t.near_ptr, t.far, t.far_ptr, t.weights)
+    return storage.digest([*data, *comparisons, duplets, words])

@@ -1,4 +1,4 @@
-"""What every estimator of codes has: `encode`, distances to codes, an index of codes, and a file."""
+"""What every estimator of codes has: `encode`, distances to codes, an index, and a file, which `load` reads."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from . import storage
 from ._arrays import Floats
 from ._tensors import is_on_gpu
 from .codes import pack, unpack, weighted_hamming
-from .exceptions import InvalidInputError
+from .exceptions import FormatError, InvalidInputError
 from .index import WeightedHammingIndex
-from .storage import checksum
 
 MOST_BITS = 65536
 
@@ -86,6 +86,32 @@ class CodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Read a model that `save` wrote."""
 
 
+def load(path: str | os.PathLike[str]) -> CodeEstimator:
+    """Read the model in a file: a CGHash, or a peer.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from cghash.peers import LSH
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     LSH(8, random_state=0).fit([[0.0], [1.0]]).save(f"{folder}/lsh.cghash")
+    ...     load(f"{folder}/lsh.cghash")
+    LSH(n_bits=8, random_state=0)
+    """
+    from . import peers
+    from .peers.peer_files import KIND, VERSION
+
+    if storage.kind_of(path) != KIND:
+        from .hasher import CGHash
+
+        return CGHash.load(path)
+    name = storage.load(path, KIND, VERSION)[1].get("peer")
+    if name not in peers.PEERS:
+        raise FormatError(f"{path} holds a model of {name!r}; this cghash knows {', '.join(peers.PEERS)}")
+    model: CodeEstimator = getattr(peers, name).load(path)
+    return model
+
+
 def functions_of(model: Any) -> str | None:
     """SHA-256 over the hash functions of a fitted estimator; None where they are not arrays, so that no file has them.
 
@@ -98,10 +124,10 @@ def functions_of(model: Any) -> str | None:
     """
     if hasattr(model, "functions_"):
         try:
-            return checksum(model.functions_.family, model.functions_.arrays())
+            return storage.checksum(model.functions_.family, model.functions_.arrays())
         except InvalidInputError:  # any classifier's own
             return None
     from .peers.peer_files import learned
 
     arrays, plain = learned(model)
-    return checksum(json.dumps([type(model).__name__, plain], sort_keys=True), arrays)
+    return storage.checksum(json.dumps([type(model).__name__, plain], sort_keys=True), arrays)

@@ -20,6 +20,7 @@ from . import _validation as check
 from ._arrays import Ints
 from ._items import features_kept, validated_items
 from ._kernels import n_threads
+from ._parameters import Parameters
 from ._progress import FitProgress
 from ._tensors import in_host_memory, is_on_gpu
 from .checkpoints import Checkpoint, deciding, fingerprint_of
@@ -41,7 +42,7 @@ DEFAULT_C = {"l1": 1e-2, "linf": 0.1}
 UNLABELLED_C = {"l1": 0.1, "linf": 0.1}
 
 
-class CGHash(CodeEstimator):
+class CGHash(Parameters, CodeEstimator):
     """Learn binary codes from relative comparisons, by column generation.
 
     Parameters
@@ -97,39 +98,6 @@ class CGHash(CodeEstimator):
     >>> model.encode(X[500:]).shape
     (1297, 2)
     """
-
-    def __init__(
-        self,
-        n_bits: int = 64,
-        *,
-        loss: Any = "squared_hinge",
-        regularizer: str = "l1",
-        C: float | None = None,
-        hash_function: Any = "linear",
-        sampling: str | None = None,
-        n_neighbors: int = 10,
-        method: str = "refined",
-        tol: float = 1e-6,
-        time_limit: float | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.loss = loss
-        self.regularizer = regularizer
-        self.C = C
-        self.hash_function = hash_function
-        self.sampling = sampling
-        self.n_neighbors = n_neighbors
-        self.method = method
-        self.tol = tol
-        self.time_limit = time_limit
-        self.checkpoint = checkpoint
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(
         self,

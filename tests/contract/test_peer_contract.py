@@ -17,8 +17,9 @@ from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from cghash import models, peers, storage
+from cghash import peers, storage
 from cghash.codes import pack, weighted_hamming
+from cghash.estimator import load
 from cghash.exceptions import CGHashError, CGHashWarning, FewerBitsWarning, FormatError, InvalidInputError
 from cghash.lab.criteria import average_precision, mean_over_queries
 from cghash.peers.peer_files import KIND, VERSION
@@ -359,7 +360,7 @@ def test_shorter_model_is_that_of_a_shorter_fit_or_is_refused(name):
 def test_saved_model_comes_back_the_same(name, tmp_path):
     model = fitted(name)
     model.save(tmp_path / "model")
-    for loaded in (type(model).load(tmp_path / "model"), models.load(tmp_path / "model")):
+    for loaded in (type(model).load(tmp_path / "model"), load(tmp_path / "model")):
         assert type(loaded) is type(model)
         assert loaded.get_params() == model.get_params()
         assert not differ(loaded, model)
@@ -375,7 +376,7 @@ def test_saved_model_comes_back_the_same(name, tmp_path):
 def test_short_model_comes_back_short(name, tmp_path):
     if fitted(name).prefixes:
         fitted(name).truncate(2).save(tmp_path / "model")
-        loaded = models.load(tmp_path / "model")
+        loaded = load(tmp_path / "model")
         assert loaded.n_bits_ == 2
         np.testing.assert_array_equal(loaded.transform(NEW), fitted(name).transform(NEW)[:, :2])
 
@@ -401,7 +402,7 @@ def test_damaged_file_is_refused_or_the_damage_does_not_matter(data, tmp_path):
     path = tmp_path / "model"
     path.write_bytes(whole[:first] + piece + whole[last:])
     try:
-        loaded = models.load(path)
+        loaded = load(path)
     except FormatError:
         return
     np.testing.assert_array_equal(loaded.transform(NEW), fitted(name).transform(NEW))
@@ -431,7 +432,7 @@ def test_forged_array_is_refused_or_gives_codes(name, tmp_path):
             forged = arrays | {key: forge(arrays[key])}
             storage.save(tmp_path / "forged", KIND, VERSION, forged, own)
             try:
-                loaded = models.load(tmp_path / "forged")
+                loaded = load(tmp_path / "forged")
             except FormatError:
                 refused += 1
                 continue
@@ -466,7 +467,7 @@ def test_forged_description_is_refused(name, tmp_path):
     ):
         storage.save(tmp_path / "forged", KIND, VERSION, arrays, own | change)
         with pytest.raises(FormatError):
-            models.load(tmp_path / "forged")
+            load(tmp_path / "forged")
 
 
 # Odd data

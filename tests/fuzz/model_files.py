@@ -130,7 +130,14 @@ def shown(*words: str) -> str:
     return out.getvalue()
 
 
-_MODULES = ("cghash.storage", "cghash.model", "cghash.checkpoints", "cghash.peers", "cghash.learning")
+_MODULES = (
+    "cghash.storage",
+    "cghash.model",
+    "cghash.estimator",
+    "cghash.checkpoints",
+    "cghash.peers",
+    "cghash.learning",
+)
 FORMATS = [
     Format("model", models, use_model, safetensors_changed, _MODULES),
     Format("checkpoint", checkpoints, use_checkpoint, safetensors_changed, _MODULES),

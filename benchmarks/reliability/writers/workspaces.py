@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from ledger import Ledger
 
-from cghash.models import load
+from cghash.estimator import load
 from cghash.workspace import Workspace, create_workspace
 from cghash.workspace.fitting import first_model
 from cghash.workspace.records import Answer

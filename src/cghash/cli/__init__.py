@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from ._group import CommandLine
 from ._options import debug_option
+from ._running import CommandLine, group
 
 COMMANDS = {  # in the order of use: where each lives, and what `cghash --help` says of it
     "demo": ("cghash.cli.demo:demo", "Learn codes of handwritten digits and look at the result."),
@@ -23,11 +23,10 @@ COMMANDS = {  # in the order of use: where each lives, and what `cghash --help` 
 }
 
 
-@click.group(cls=CommandLine, commands_at=COMMANDS, invoke_without_command=True)
-@click.version_option(package_name="cghash", prog_name="cghash", message="%(prog)s %(version)s")
 @debug_option
-@click.pass_context
-def main(context: click.Context) -> None:
+@click.version_option(package_name="cghash", prog_name="cghash", message="%(prog)s %(version)s")
+@group(CommandLine, commands_at=COMMANDS)
+def main() -> None:
     """Learn compact binary codes from relative comparisons, by column generation.
 
     \b
@@ -42,5 +41,3 @@ def main(context: click.Context) -> None:
     Items and labels are read from .npy, .npz, .csv and .parquet files; '-' is standard input or output.
     'cghash COMMAND --help' tells more.
     """
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())

@@ -1,35 +1,32 @@
-"""Codes for an index: read as they are, or of items through a model; and their ids."""
+"""Codes: of items through a model, or read as they are; and their ids."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import mmap
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._data import Labelled, check_features, check_standard_input, feature_names, load_model, say_ignored
+from ._inputs import Labelled, check_standard_input, load_model
+from ._options import options
 
 if TYPE_CHECKING:
     from ..estimator import CodeEstimator
     from ..reading import Items
 
-_ROWS = 1 << 20  # codes at a time
+_CODES, _ITEMS = 1 << 20, 1 << 14  # at a time
 
 
-def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say where codes and their ids come from."""
-    for option in reversed(
-        (
-            click.argument("codes", required=False),
-            click.option("--items", metavar="FILE", help="Items, which the model turns into codes; in place of CODES."),
-            click.option("--model", metavar="FILE", help="Model of the codes."),
-            click.option("--ids", metavar="FILE", help="Whole numbers, one a code: .npy, .csv, .txt or .parquet."),
-            click.option("--id-column", metavar="NAME", help="Column of the codes or items that holds their ids."),
-        )
-    ):
-        command = option(command)
-    return command
+source_options = options(
+    click.argument("codes", required=False),
+    click.option("--items", metavar="FILE", help="Items, which the model turns into codes; in place of CODES."),
+    click.option("--model", metavar="FILE", help="Model of the codes."),
+    click.option("--ids", metavar="FILE", help="Whole numbers, one a code: .npy, .csv, .txt or .parquet."),
+    click.option("--id-column", metavar="NAME", help="Column of the codes or items that holds their ids."),
+)
 
 
 def model_of_bits(path: str, n_bits: int | None) -> CodeEstimator:
@@ -85,17 +82,15 @@ class Source:
         if self.items is not None:
             assert model is not None
             assert self.model is not None
-            read = Labelled(self.items, None, None, self.id_column).read(feature_names(model))
-            say_ignored(read, quiet)
-            check_features(read, model, self.model)
-            return self._coded(model.n_bits_, model, read, encoded(model, read.X, quiet))
+            read = Labelled(self.items, id_column=self.id_column).read_for(model, self.model, quiet)
+            return self._coded(model.n_bits_, model, read, code_blocks(model, read.X, quiet=quiet))
         assert self.codes is not None
-        read = Labelled(self.codes, None, None, self.id_column).read()
+        read = Labelled(self.codes, id_column=self.id_column).read()
         if model is None and n_bits is None:
             _warn_of_bits(read)
         n_bits = model.n_bits_ if model is not None else n_bits or 8 * read.X.shape[1]
         packed = packed_codes(read, n_bits)
-        blocks = (packed[first : first + _ROWS] for first in range(0, len(packed), _ROWS))
+        blocks = (packed[first : first + _CODES] for first in range(0, len(packed), _CODES))
         return self._coded(n_bits, model, read, blocks)
 
     def _coded(self, n_bits: int, model: CodeEstimator | None, read: Items, blocks: Iterator[Any]) -> Coded:
@@ -164,8 +159,30 @@ def looks_packed(read: Items, n_bits: int) -> bool:
     return X.dtype == np.uint8 or (read.names is not None and bool(np.all((X >= 0) & (X < 256) & (np.floor(X) == X))))
 
 
-def encoded(model: CodeEstimator, X: Any, quiet: bool) -> Iterator[Any]:
-    """The codes of items, block by block."""
-    from .encode import code_blocks
+def code_blocks(
+    model: CodeEstimator, X: Any, bits: bool = False, quiet: bool = False, device: str | None = None
+) -> Iterator[Any]:
+    """Codes or bits of items, some rows at a time."""
+    from rich.console import Console
+    from rich.progress import track
 
-    return code_blocks(model, X, False, quiet)
+    from ..codes import unpack
+
+    step = _ITEMS if device is None else 16 * _ITEMS
+    starts = range(0, len(X), step)
+    silent = quiet or len(starts) < 4 or not sys.stderr.isatty()
+    for first in track(starts, "encoding", console=Console(stderr=True), disable=silent):
+        block = X[first : first + step]
+        if device is None:
+            yield model.transform(block) if bits else model.encode(block)
+        else:
+            codes = model.encode(block, device=device)
+            yield unpack(codes, model.n_bits_) if bits else codes
+        _release(X)
+
+
+def _release(X: Any) -> None:
+    """Give back the memory of a mapped file's part that was read; the kernel would, but only when others need it."""
+    mapped = getattr(X, "_mmap", None)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)

@@ -1,10 +1,18 @@
-"""Options that several commands share."""
+"""Options that several commands share, among them the estimator's parameters."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+
+from .._parameters import Parameters
+
+F = TypeVar("F", bound=Callable[..., Any])
+
 
 debug_option = click.option("--debug", is_flag=True, expose_value=False, help="Show the trace of an error.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors and warnings.")
@@ -27,6 +35,18 @@ triplets_option = click.option(
     help="Comparisons: .npy (t, 3), or .csv, .jsonl or .parquet with columns anchor, near, far and optionally weight; "
     "row numbers, or ids with --id-column.",
 )
+first_bits_option = click.option("-b", "--n-bits", type=int, help="Take only the first bits.  [default: all]")
+
+
+def options(*those: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one, in the order in which help shows them."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(those):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def output_path(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -39,18 +59,18 @@ def output_path(context: click.Context, parameter: click.Parameter, value: str) 
     return value
 
 
-def model_path(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """The same for a model, which is always a file."""
-    if value == "-":
-        raise click.BadParameter("a model is not written to standard output: name a file", context, parameter)
-    return output_path(context, parameter, value)
+def output_file(metavar: str, words: str, what: str) -> Callable[[F], F]:
+    """The option for a file to write; `what` it holds is never written to standard output."""
+
+    def file_path(context: click.Context, parameter: click.Parameter, value: str) -> str:
+        if value == "-":
+            raise click.BadParameter(f"{what} is not written to standard output: name a file", context, parameter)
+        return output_path(context, parameter, value)
+
+    return click.option("-o", "--output", required=True, metavar=metavar, callback=file_path, help=words)
 
 
-def index_path(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """The same for an index."""
-    if value == "-":
-        raise click.BadParameter("an index is not written to standard output: name a file", context, parameter)
-    return output_path(context, parameter, value)
+learned_model_option = output_file("MODEL", "Model file to write; replaced.", "a model")
 
 
 def whole_numbers(context: click.Context, parameter: click.Parameter, value: str | None) -> list[int] | None:
@@ -63,3 +83,71 @@ def whole_numbers(context: click.Context, parameter: click.Parameter, value: str
         raise click.BadParameter(
             f"must be whole numbers with commas between, such as 16,32,64, got {value!r}", context, parameter
         ) from None
+
+
+DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(Parameters).parameters.items()}
+
+
+def given(values: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of the estimator that the user gave: an option that was not is None, and the default holds."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def parameter(
+    name: str, *flags: str, words: str, when_none: str = "", **settings: Any
+) -> tuple[str, Callable[[Any], Any]]:
+    """An option for one parameter of the estimator."""
+    default = DEFAULTS[name]
+    shown = when_none if default is None else str(default)
+    told = f"{words}  [default: {shown}]" if shown else words
+    return name, click.option(*(flags or (f"--{name.replace('_', '-')}",)), name, help=told, **settings)
+
+
+def estimator_options(*left_out: str) -> Callable[[F], F]:
+    """An option for each parameter of CGHash but `verbose`, and those that mean nothing to a command."""
+    return options(*(option for name, option in _PARAMETERS if name not in left_out))
+
+
+_PARAMETERS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+    parameter("n_bits", "-b", "--n-bits", type=int, words="Bits to learn at most."),
+    parameter(
+        "loss",
+        type=click.Choice(["squared_hinge", "hinge", "logistic", "exponential"]),
+        words="Loss of a triplet's margin.",
+    ),
+    parameter("regularizer", type=click.Choice(["l1", "linf"]), words="Norm of the weights."),
+    parameter(
+        "C",
+        "-C",
+        type=float,
+        when_none="as fits the regularizer, and whether there are labels",
+        words="Weight of the l1 norm against the mean loss; under linf, the largest weight of a bit.",
+    ),
+    parameter(
+        "hash_function",
+        type=click.Choice(["linear", "stump", "tree", "rbf", "rbf-kmeans"]),
+        words="Family of the hash functions.",
+    ),
+    parameter(
+        "sampling",
+        type=click.Choice(["mixed", "neighbors", "classes"]),
+        when_none="mixed; classes without labels",
+        words="Triplets from labels: nearest relevant and irrelevant items, items drawn from whole classes, or both.",
+    ),
+    parameter("n_neighbors", "-k", "--n-neighbors", type=int, words="Near and far items of each item."),
+    parameter(
+        "method",
+        type=click.Choice(["refined", "paper"]),
+        words="How functions are searched for; 'paper' switches every later improvement off.",
+    ),
+    parameter("tol", type=float, words="A violation up to this counts as optimal."),
+    parameter("time_limit", type=float, metavar="SECONDS", words="No further bit is begun after this time."),
+    parameter(
+        "checkpoint",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        words="Holds the state after each bit; the same command after a kill goes on from it.",
+    ),
+    parameter("n_jobs", "-j", "--n-jobs", type=int, when_none="all cores", words="Threads."),
+    parameter("random_state", "--seed", type=int, when_none="drawn anew", words="The same seed gives the same codes."),
+)

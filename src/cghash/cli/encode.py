@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import mmap
-import sys
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from ._data import Labelled, check_features, feature_names, load_model, say, say_ignored, truncated
-from ._options import device_option, id_column_option, label_column_option, output_path, quiet_option
+from ._codes import code_blocks
+from ._inputs import Labelled, load_model, truncated
+from ._options import (
+    device_option,
+    first_bits_option,
+    id_column_option,
+    label_column_option,
+    output_path,
+    quiet_option,
+)
+from ._output import opened, refuse_npy_on_terminal, say, write_csv, write_npy
 
 if TYPE_CHECKING:
     from .._arrays import Codes
-    from ..estimator import CodeEstimator
 
-_ROWS = 1 << 14  # items at a time
 _FORMATS = {".npy": "npy", ".csv": "csv", ".hex": "hex", ".txt": "hex"}
 
 
@@ -36,7 +40,7 @@ _FORMATS = {".npy": "npy", ".csv": "csv", ".hex": "hex", ".txt": "hex"}
     "[default: as FILE ends, else hex]",
 )
 @click.option("--bits", is_flag=True, help="Write bits, 0 and 1, instead of packed bytes.")
-@click.option("-b", "--n-bits", type=int, help="Take only the first bits.  [default: all]")
+@first_bits_option
 @id_column_option
 @label_column_option
 @device_option
@@ -68,17 +72,15 @@ def encode(
       cghash encode model.cghash - < items.csv | sort | uniq -c
     """
     kind = kind or _format_of(output)
-    _check_output(output, kind, bits)
+    if kind == "hex" and bits:
+        raise click.UsageError("--bits needs --format npy or csv: hexadecimal digits are packed bits")
+    refuse_npy_on_terminal(output, kind)
     if device is not None:
         from .._tensors import device_of
 
         device_of(device)  # an error now, and not after some of the output
-    hasher = load_model(model, ranks=False)
-    if n_bits is not None:
-        hasher = truncated(hasher, n_bits)
-    read = Labelled(items, None, label_column, id_column).read(feature_names(hasher))
-    say_ignored(read, quiet)
-    check_features(read, hasher, model)
+    hasher = truncated(load_model(model, ranks=False), n_bits)
+    read = Labelled(items, None, label_column, id_column).read_for(hasher, model, quiet)
     width = hasher.n_bits_ if bits else -(-hasher.n_bits_ // 8)
     with opened(output) as file:
         blocks = code_blocks(hasher, read.X, bits, quiet, device)
@@ -100,49 +102,6 @@ def _format_of(output: str) -> str:
     return _FORMATS.get(suffix, "hex")
 
 
-def _check_output(output: str, kind: str, bits: bool) -> None:
-    if kind == "hex" and bits:
-        raise click.UsageError("--bits needs --format npy or csv: hexadecimal digits are packed bits")
-    if output == "-" and kind == "npy" and sys.stdout.isatty():
-        raise click.UsageError("npy is not for a terminal: name a file with -o, or redirect")
-
-
-def opened(output: str) -> AbstractContextManager[BinaryIO]:
-    """Standard output for `-`, else a file that is there when it is whole."""
-    from ..storage import written_atomically
-
-    if output == "-":
-        return nullcontext(sys.stdout.buffer)
-    return written_atomically(output)
-
-
-def code_blocks(model: CodeEstimator, X: Any, bits: bool, quiet: bool, device: str | None = None) -> Iterator[Codes]:
-    """Codes or bits of items, some rows at a time."""
-    from rich.console import Console
-    from rich.progress import track
-
-    from ..codes import unpack
-
-    step = _ROWS if device is None else 16 * _ROWS
-    starts = range(0, len(X), step)
-    silent = quiet or len(starts) < 4 or not sys.stderr.isatty()
-    for first in track(starts, "encoding", console=Console(stderr=True), disable=silent):
-        block = X[first : first + step]
-        if device is None:
-            yield model.transform(block) if bits else model.encode(block)
-        else:
-            codes = model.encode(block, device=device)
-            yield unpack(codes, model.n_bits_) if bits else codes
-        _release(X)
-
-
-def _release(X: Any) -> None:
-    """Give back the memory of a mapped file's part that was read; the kernel would, but only when others need it."""
-    mapped = getattr(X, "_mmap", None)
-    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED)
-
-
 def _write(
     file: BinaryIO,
     kind: str,
@@ -152,30 +111,25 @@ def _write(
     ids: tuple[str | None, Any],
 ) -> None:
     if kind == "npy":
-        from numpy.lib import format as npy
+        import numpy as np
 
-        npy.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
-        for block in blocks:
-            file.write(block.tobytes())
+        write_npy(file, np.dtype(np.uint8), shape, blocks)
     elif kind == "hex":
         for block in blocks:
             file.writelines(row.tobytes().hex().encode() + b"\n" for row in block)
     else:
-        _write_csv(file, blocks, [f"{'bit' if bits else 'byte'}{j}" for j in range(shape[1])], *ids)
+        id_column, its_ids = ids
+        names = [f"{'bit' if bits else 'byte'}{j}" for j in range(shape[1])]
+        write_csv(file, names if its_ids is None else [id_column, *names], _rows(blocks, its_ids))
 
 
-def _write_csv(file: BinaryIO, blocks: Iterable[Codes], names: list[str], id_column: str | None, ids: Any) -> None:
-    import csv
-    import io
-
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names if ids is None else [id_column, *names])
+def _rows(blocks: Iterable[Codes], ids: Any) -> Iterator[list[Any]]:
+    """The bytes or bits of each item, after its id where there are ids."""
     row = 0
     for block in blocks:
         rows = block.tolist()
-        if ids is not None:
-            rows = [[i, *cells] for i, cells in zip(ids[row : row + len(rows)].tolist(), rows, strict=True)]
-        writer.writerows(rows)
+        if ids is None:
+            yield from rows
+        else:
+            yield from ([i, *cells] for i, cells in zip(ids[row : row + len(rows)].tolist(), rows, strict=True))
         row += len(block)
-    text.detach()

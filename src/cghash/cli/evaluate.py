@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._data import (
-    Labelled,
-    check_features,
-    check_standard_input,
-    feature_names,
-    load_model,
-    say,
-    say_ignored,
-    truncated,
-)
+from ._inputs import Labelled, check_standard_input, load_model, truncated
 from ._options import (
     id_column_option,
     json_option,
@@ -27,11 +17,13 @@ from ._options import (
     triplets_option,
     whole_numbers,
 )
-from ._tables import finite, show_table
+from ._output import say, show_json, show_table
 
 if TYPE_CHECKING:
     from ..estimator import CodeEstimator
     from ..reading import Items
+
+_Halves = tuple[Any, Any, Any, Any]  # bits of the queries, of the database; labels of these
 
 
 @dataclass(frozen=True)
@@ -123,43 +115,32 @@ def evaluate(
     )
     hasher = load_model(model)
     shorter = [truncated(hasher, m) for m in n_bits] if n_bits else [hasher]
-    names = feature_names(hasher)
-    read = Labelled(items, labels, label_column, id_column).read(names, as_written=True)
-    say_ignored(read)
-    check_features(read, hasher, model)
+    read = Labelled(items, labels, label_column, id_column).read_for(hasher, model, as_written=True)
     if read.labels is None and triplets is None:
         raise click.UsageError("there is nothing to measure with: give --labels, --label-column or --triplets")
     other = None
     if database is not None:
         column = None if database_labels else label_column
-        other = Labelled(database, database_labels, column, id_column).read(names, as_written=True)
-        say_ignored(other)
-        check_features(other, hasher, model)
-    ranked = _ranked(hasher, read, other, (split, seed), top, neighbors) if read.labels is not None else None
+        other = Labelled(database, database_labels, column, id_column).read_for(hasher, model, as_written=True)
+    ranked = None
+    if read.labels is not None:
+        halves = _split(hasher, read, split, seed) if other is None else _asked_of(hasher, read, other)
+        n_database = len(halves[1])
+        ranked = _Ranked(*halves, min(top, n_database), min(neighbors, n_database))
     comparisons = _comparisons(triplets, read)
     _show(model, ranked, [_measured(short, ranked, read, comparisons) for short in shorter], as_json)
 
 
-def _ranked(
-    model: CodeEstimator, items: Items, database: Items | None, split: tuple[float, int], top: int, k: int
-) -> _Ranked:
-    if database is None:
-        return _split(model, items, *split, top, k)
-    return _asked_of(model, items, database, top, k)
-
-
-def _asked_of(model: CodeEstimator, queries: Items, database: Items, top: int, k: int) -> _Ranked:
+def _asked_of(model: CodeEstimator, queries: Items, database: Items) -> _Halves:
     from ..reading import alike_labels
 
     if database.labels is None:
         raise click.UsageError("the database needs labels: give --database-labels or --label-column")
     assert queries.labels is not None
-    ours, theirs = alike_labels(queries.labels, database.labels)
-    bits = model.transform(queries.X), model.transform(database.X)
-    return _Ranked(*bits, ours, theirs, min(top, len(theirs)), min(k, len(theirs)))
+    return model.transform(queries.X), model.transform(database.X), *alike_labels(queries.labels, database.labels)
 
 
-def _split(model: CodeEstimator, items: Items, share: float, seed: int, top: int, k: int) -> _Ranked:
+def _split(model: CodeEstimator, items: Items, share: float, seed: int) -> _Halves:
     """Queries and database from one set of items, each class (if an item has one) by the same share."""
     import numpy as np
 
@@ -177,9 +158,7 @@ def _split(model: CodeEstimator, items: Items, share: float, seed: int, top: int
     if is_query.all() or not is_query.any():
         raise InvalidInputError(f"--split must leave queries and a database, got {share} of {len(labels)} items")
     bits = model.transform(items.X)
-    n_database = int(np.sum(~is_query))
-    halves = bits[is_query], bits[~is_query], labels[is_query], labels[~is_query]
-    return _Ranked(*halves, min(top, n_database), min(k, n_database))
+    return bits[is_query], bits[~is_query], labels[is_query], labels[~is_query]
 
 
 def _comparisons(triplets: str | None, items: Items) -> dict[str, Any]:
@@ -206,8 +185,7 @@ def _show(path: str, ranked: _Ranked | None, results: list[dict[str, Any]], as_j
     sizes = {"n_queries": len(ranked.queries), "n_database": len(ranked.database)} if ranked else {}
     if as_json:
         settings = {"top": ranked.top, "neighbors": ranked.k} if ranked else {}
-        answer = {"model": path, **sizes, **settings, "results": results}
-        click.echo(json.dumps(finite(answer), indent=2, allow_nan=False))
+        show_json({"model": path, **sizes, **settings, "results": results})
         return
     if ranked:
         say(f"{sizes['n_queries']} queries, each ranks {sizes['n_database']} items")

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._data import Labelled, check_standard_input, say, say_features, say_ignored, warn_of_features
-from ._errors import INTERRUPTED
+from ._inputs import Labelled, check_standard_input, say_features, say_ignored, warn_of_features
 from ._options import (
     device_option,
+    estimator_options,
+    given,
     id_column_option,
     label_column_option,
     labels_option,
-    model_path,
+    learned_model_option,
     quiet_option,
     triplets_option,
 )
-from ._parameters import estimator_options, given
+from ._output import say
+from ._running import INTERRUPTED
 
 if TYPE_CHECKING:
     from ..hasher import CGHash
@@ -32,10 +34,8 @@ if TYPE_CHECKING:
 @triplets_option
 @click.option("--duplets", metavar="FILE", help="Pairs that should get near codes: columns first, second, or any two.")
 @id_column_option
-@click.option(
-    "-o", "--output", required=True, metavar="MODEL", callback=model_path, help="Model file to write; replaced."
-)
-@estimator_options
+@learned_model_option
+@estimator_options()
 @device_option
 @quiet_option
 @click.option("-v", "--verbose", is_flag=True, help="Say a line for each bit, where there is no progress bar.")

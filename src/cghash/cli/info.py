@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
-from ._data import load_model
-from ._options import json_option
-from ._tables import finite, show_facts
+from ._inputs import load_model
+from ._options import DEFAULTS, json_option
+from ._output import show_facts, show_json
 
 
 @click.command()
@@ -31,7 +30,7 @@ def info(model: str, as_json: bool) -> None:
     from ..peers import peer_files
 
     if is_section_file(model):
-        from .index.info import show_index
+        from .index import show_index
 
         show_index(model, as_json)
         return
@@ -41,7 +40,7 @@ def info(model: str, as_json: bool) -> None:
     else:
         facts, rows = (_of_checkpoint if kind == checkpoints.KIND else _of_model)(model), _for_people
     if as_json:
-        click.echo(json.dumps(finite(facts), indent=2, allow_nan=False))
+        show_json(facts)
     else:
         show_facts(model, rows(facts))
 
@@ -118,6 +117,8 @@ def _facts(kind: str, family: str, weights: Any, columns: list[Any]) -> dict[str
 
 
 def _for_people(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    from ..learning.result import STATUSES
+
     weights, result = facts["weights"], facts["result"]
     rows = [
         ("kind", "model" if facts["kind"] == "model" else "checkpoint of a fit under way"),
@@ -131,7 +132,7 @@ def _for_people(facts: dict[str, Any]) -> list[tuple[str, str]]:
         rows += [
             ("parameters", ", ".join(f"{k}={v}" for k, v in _chosen(facts["parameters"]).items()) or "all default"),
             ("learned from", f"{result['n_triplets']} triplets ({result['n_pairs']} pairs)"),
-            ("status", f"{result['status']}: {_status(result['status'])}"),
+            ("status", f"{result['status']}: {STATUSES.get(result['status'], result['status'])}"),
         ]
     else:
         rows += [("seed", str(facts["seed"]))]
@@ -152,15 +153,7 @@ def _named(names: list[str] | None) -> str:
 
 def _chosen(parameters: dict[str, Any]) -> dict[str, Any]:
     """The parameters that differ from the estimator's own."""
-    from ._parameters import defaults
-
-    return {name: v for name, v in parameters.items() if v != defaults()[name] and name != "verbose"}
-
-
-def _status(status: str) -> str:
-    from ..learning.result import STATUSES
-
-    return STATUSES.get(status, status)
+    return {name: v for name, v in parameters.items() if v != DEFAULTS[name] and name != "verbose"}
 
 
 def _certificate(result: dict[str, Any]) -> str:

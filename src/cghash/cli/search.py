@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +9,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from ._codes import encoded, looks_packed, model_of_bits
-from ._data import Labelled, feature_names, say, say_ignored
-from ._options import output_path, quiet_option
-from ._tables import show_table
+from ._codes import code_blocks, looks_packed, model_of_bits
+from ._inputs import Labelled, feature_names, say_ignored
+from ._options import options, output_path, quiet_option
+from ._output import opened, refuse_npy_on_terminal, say, show_table, write_csv, write_npy
 
 if TYPE_CHECKING:
     from ..cluster import ShardedIndex
@@ -30,40 +29,24 @@ _SHOWN = 20  # queries, to people
 _FORMATS = {".npy": "npy", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
-def search_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What a search asks for and where its answers go, whatever is searched."""
-    for option in reversed(
-        (
-            click.option("--queries", required=True, metavar="FILE", help="Packed codes, or items with --model."),
-            click.option(
-                "-k",
-                "--neighbors",
-                type=click.IntRange(1),
-                default=10,
-                show_default=True,
-                help="Codes to find for each.",
-            ),
-            click.option("--model", metavar="FILE", help="Model that turns items into codes."),
-            click.option("--id-column", metavar="NAME", help="Column of the queries that names them in the answer."),
-            click.option(
-                "-o",
-                "--output",
-                default="-",
-                metavar="FILE",
-                callback=output_path,
-                help="Where to; '-' is standard output.",
-            ),
-            click.option(
-                "--format",
-                "kind",
-                type=click.Choice(["table", "csv", "jsonl", "npy"]),
-                help="table: for people; csv: query, rank, id, distance; jsonl: an object a query; npy: array (q, k) "
-                "of id and distance.  [default: as FILE ends, else table]",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+search_options = options(  # what a search asks for and where its answers go, whatever is searched
+    click.option("--queries", required=True, metavar="FILE", help="Packed codes, or items with --model."),
+    click.option(
+        "-k", "--neighbors", type=click.IntRange(1), default=10, show_default=True, help="Codes to find for each."
+    ),
+    click.option("--model", metavar="FILE", help="Model that turns items into codes."),
+    click.option("--id-column", metavar="NAME", help="Column of the queries that names them in the answer."),
+    click.option(
+        "-o", "--output", default="-", metavar="FILE", callback=output_path, help="Where to; '-' is standard output."
+    ),
+    click.option(
+        "--format",
+        "kind",
+        type=click.Choice(["table", "csv", "jsonl", "npy"]),
+        help="table: for people; csv: query, rank, id, distance; jsonl: an object a query; npy: array (q, k) "
+        "of id and distance.  [default: as FILE ends, else table]",
+    ),
+)
 
 
 @click.command()
@@ -106,8 +89,7 @@ class Question:
 
     def __post_init__(self) -> None:
         self.kind = self.kind or _FORMATS.get(Path(self.output).suffix.lower(), "table")
-        if self.output == "-" and self.kind == "npy" and sys.stdout.isatty():
-            raise click.UsageError("npy is not for a terminal: name a file with -o, or redirect")
+        refuse_npy_on_terminal(self.output, self.kind)
         if self.output != "-" and self.kind == "table":
             raise click.UsageError(
                 f"a table is for people: end {self.output!r} in .csv, .jsonl or .npy, or give --format"
@@ -138,10 +120,10 @@ def _codes(
     import numpy as np
 
     names = None if hasher is None else feature_names(hasher)
-    read = Labelled(queries, None, None, id_column).read(names)
+    read = Labelled(queries, id_column=id_column).read(names)
     say_ignored(read, quiet)
     if hasher is not None and read.X.shape[1] == hasher.n_features_in_:
-        return read, encoded(hasher, read.X, quiet)
+        return read, code_blocks(hasher, read.X, quiet=quiet)
     if looks_packed(read, index.n_bits):
         packed = np.asarray(read.X, dtype=np.uint8)
         return read, (packed[first : first + _ROWS] for first in range(0, len(packed), _ROWS))
@@ -189,39 +171,30 @@ def _show(answers: Iterable[Answer], n_queries: int, quiet: bool) -> None:
 
 
 def _write(output: str, kind: str, answers: Iterable[Answer], shape: tuple[int, int]) -> None:
-    from .encode import opened
-
     with opened(output) as file:
         if kind == "npy":
-            _write_npy(file, answers, shape)
+            import numpy as np
+
+            dtype = np.dtype([("id", "<i8"), ("distance", "<f8")])
+            write_npy(file, dtype, shape, _records(answers, dtype))
         elif kind == "csv":
-            _write_csv(file, answers)
+            write_csv(file, ["query", "rank", "id", "distance"], _ranks(answers))
         else:
             _write_jsonl(file, answers)
 
 
-def _write_npy(file: BinaryIO, answers: Iterable[Answer], shape: tuple[int, int]) -> None:
+def _records(answers: Iterable[Answer], dtype: Any) -> Iterator[Any]:
     import numpy as np
-    from numpy.lib import format as npy
 
-    dtype = np.dtype([("id", "<i8"), ("distance", "<f8")])
-    npy.write_array_header_1_0(file, {"descr": dtype.descr, "fortran_order": False, "shape": shape})
     for _, distances, ids in answers:
         block = np.empty(ids.shape, dtype=dtype)
         block["id"], block["distance"] = ids, distances
-        file.write(block.tobytes())
+        yield block
 
 
-def _write_csv(file: BinaryIO, answers: Iterable[Answer]) -> None:
-    import csv
-    import io
-
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["query", "rank", "id", "distance"])
+def _ranks(answers: Iterable[Answer]) -> Iterator[list[Any]]:
     for name, ids, distances in _rows(answers):
-        writer.writerows([name, rank, i, d] for rank, (i, d) in enumerate(zip(ids, distances, strict=True), 1))
-    text.detach()
+        yield from ([name, rank, i, d] for rank, (i, d) in enumerate(zip(ids, distances, strict=True), 1))
 
 
 def _write_jsonl(file: BinaryIO, answers: Iterable[Answer]) -> None:

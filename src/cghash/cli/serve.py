@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ..exceptions import MissingDependencyError
-from ._data import say
 from ._options import quiet_option
+from ._output import say
 
 if TYPE_CHECKING:
     from ..workspace import Workspace

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import models
 from .._arrays import Codes, Ints
 from .._validation import check_whole
+from ..estimator import load
 from ..exceptions import CGHashWarning, FormatError, InvalidInputError
 from ..index.checks import check_different
 from ..storage import digest
@@ -238,7 +238,7 @@ def identity(partition: Partition) -> str:
 def _loaded(folder: str, fingerprint: str) -> tuple[Any, Origin]:
     """The model of a folder, once for each worker; it encodes on one thread, as other tasks have the other cores."""
     path = Path(folder) / MODEL
-    model: Any = models.load(path)
+    model: Any = load(path)
     if "n_jobs" in model.get_params():
         model.set_params(n_jobs=1)
     if hasattr(model, "feature_names_in_"):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..exceptions import InvalidInputError, MissingDataError
-from ..reading.arrays import check_parquet
+from ..reading.binary_files import check_parquet
 from ..reading.parquet_footer import Group
 from ..stores.base import require
 from .parquet_partitions import ENDINGS, ArrowFile, Columns, ParquetPartition, Stamp, is_list, open_parquet

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._arrays import Array
 from ..exceptions import CGHashError, FormatError, InvalidInputError
-from ..reading.arrays import parquet_file, words_of
+from ..reading.binary_files import parquet_file, words_of
 from ..stores.base import require
 from .partitions import Partition, Piece
 

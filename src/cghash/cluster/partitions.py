@@ -13,7 +13,7 @@ from .._arrays import Array, Ints
 from .._validation import check_whole
 from ..exceptions import InvalidInputError
 from ..index.checks import check_ids
-from ..reading.labels import written_labels
+from ..reading.label_files import written_labels
 
 _ROWS = 1 << 14  # that are decoded at a time
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Floats, Ints
-from .._validation import check_rows, check_weights
+from .._validation import check_rows, check_triplet_weights
 from ..exceptions import NothingToLearnError
 
 WORDS = "anchor, near, far"
@@ -75,7 +75,7 @@ def from_rows(triplets: Any, n_items: int, weights: Any = None) -> TripletSet:
     2
     """
     rows = check_rows(triplets, 3, n_items, "triplets", WORDS)
-    each = np.ones(len(rows)) if weights is None else check_weights(weights, len(rows), "triplet_weights")
+    each = np.ones(len(rows)) if weights is None else check_triplet_weights(weights, len(rows))
     each = each / each.max()  # so that the sum cannot overflow
     anchors, near, far = (np.ascontiguousarray(column) for column in rows.T)
     one_each = np.arange(len(rows) + 1, dtype=np.int64)

@@ -131,7 +131,7 @@ class Peer(CodeEstimator):
             triplets = self._drawn_triplets(y, len(X))
         rows = check.check_rows(triplets, 3, len(X), "triplets", "anchor, near, far")
         shares = np.ones(len(rows)) if triplet_weights is None else triplet_weights
-        shares = check.check_weights(shares, len(rows), "triplet_weights")
+        shares = check.check_triplet_weights(shares, len(rows))
         anchor, near, far = rows.T
         satisfied = self._between(X, anchor, far) > self._between(X, anchor, near)
         return float(satisfied @ shares / shares.sum())

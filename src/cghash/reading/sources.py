@@ -1,4 +1,4 @@
-"""Where bytes come from, a file or standard input, and which format they are."""
+"""Where bytes come from, a file or standard input; which format they are, and how much memory they may take."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import IO, BinaryIO, TextIO
 
 from ..exceptions import FormatError
 
@@ -21,6 +21,8 @@ SUFFIXES = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
 }
+ALWAYS = 1 << 28  # bytes that a file may hold in memory, however small it is
+INFLATED = 100  # times its own size, beyond that
 _MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
 
 
@@ -68,3 +70,25 @@ def source_of(path: str | os.PathLike[str]) -> Source:
 
 def _kind_of(data: bytes) -> str | None:
     return next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), None)
+
+
+def check_inflated(n_bytes: int, size: int, name: str, what: str) -> None:
+    """Refuse content of so many bytes in a file of `size` bytes, where that is too many.
+
+    >>> check_inflated(10**12, 4000, "items.npz", "save it with numpy.savez")
+    Traceback (most recent call last):
+    cghash.exceptions.FormatError: items.npz must not hold much more than its size: it has 4000 bytes, and holds \
+1000000000000; save it with numpy.savez
+    """
+    if n_bytes > max(ALWAYS, INFLATED * size):
+        raise FormatError(
+            f"{name} must not hold much more than its size: it has {size} bytes, and holds {n_bytes}; {what}"
+        )
+
+
+def size_of(file: IO[bytes]) -> int:
+    """The size of a file that can be read anywhere; it is left where it was."""
+    here = file.tell()
+    size = file.seek(0, io.SEEK_END)
+    file.seek(here)
+    return size

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from .._arrays import Codes, Ints
 from ..exceptions import FormatError
 from ..index import WeightedHammingIndex
-from ..reading.arrays import check_parquet, parquet_errors, parquet_file, whole_table
-from ..reading.sizes import size_of
+from ..reading.binary_files import check_parquet, parquet_errors, parquet_file, whole_table
+from ..reading.sources import size_of
 from ..storage import digest, written_atomically
 from .base import Found, Path, Store, check_file, checked, require
 from .origin import Origin, read_header

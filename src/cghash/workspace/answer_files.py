@@ -21,7 +21,7 @@ import numpy as np
 from ..exceptions import CGHashError, InvalidInputError, MissingDependencyError
 from ..reading import read_triplets
 from ..reading.sources import source_of
-from ..reading.text import shortened
+from ..reading.text_files import shortened
 from ..storage import write_atomically
 from .import_plan import key_of
 from .item_sources import Table, open_table

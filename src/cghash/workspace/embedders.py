@@ -16,7 +16,7 @@ from .. import storage
 from .._arrays import Array, Bytes, Singles
 from .._validation import check_whole
 from ..exceptions import FormatError, InvalidInputError, MissingDependencyError
-from ..reading.text import shortened
+from ..reading.text_files import shortened
 from .pictures import Picture, digit_of, grey_of
 
 __all__ = ["Digits", "Embedder", "Gist", "Given", "Sentences", "Tfidf", "UnnamedSentences", "open_embedder"]

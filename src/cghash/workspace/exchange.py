@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ..estimator import load
 from ..exceptions import InvalidInputError
-from ..models import load
 from ..reading.sources import SUFFIXES
 from ..storage import written_atomically
 from .answer_files import KINDS, read_answers, write_triplets, write_unsure

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..exceptions import InvalidInputError
-from ..reading.text import is_missing, shortened
+from ..reading.text_files import is_missing, shortened
 from .item_filters import NUMBER, TEXT, Value
 from .item_sources import Table
 from .pictures import ENDINGS

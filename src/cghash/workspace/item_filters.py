@@ -13,7 +13,7 @@ import numpy as np
 
 from .._arrays import Array, Bools, Floats, Int32s
 from ..exceptions import InvalidInputError
-from ..reading.text import shortened
+from ..reading.text_files import shortened
 
 Value = str | int | float | None
 

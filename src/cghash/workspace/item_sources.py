@@ -16,9 +16,17 @@ import numpy as np
 
 from .._arrays import Array
 from ..exceptions import InvalidInputError
-from ..reading.arrays import check_parquet, parquet_errors, parquet_file, pyarrow_for, read_array, read_arrays, words_of
+from ..reading.binary_files import (
+    check_parquet,
+    parquet_errors,
+    parquet_file,
+    pyarrow_for,
+    read_array,
+    read_arrays,
+    words_of,
+)
 from ..reading.sources import Source, source_of
-from ..reading.text import read_objects, read_rows
+from ..reading.text_files import read_objects, read_rows
 from .pictures import ENDINGS
 
 __all__ = ["LabelledTable", "PictureFolder", "Table", "open_table"]

@@ -16,9 +16,9 @@ from .._arrays import Array, Ints
 from .._unfinished import naming
 from ..exceptions import InvalidInputError
 from ..reading import read_items
-from ..reading.arrays import read_arrays
+from ..reading.binary_files import read_arrays
 from ..reading.sources import source_of
-from ..reading.text import read_rows, shortened
+from ..reading.text_files import read_rows, shortened
 from .embedders import Embedder, Gist, Given, Sentences, Tfidf
 from .import_plan import IDS, ImportPlan, key_of, listed
 from .item_sources import open_table

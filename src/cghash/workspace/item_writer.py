@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from ..exceptions import InvalidInputError
-from ..reading.text import shortened
+from ..reading.text_files import shortened
 from .item_filters import NUMBER, NumberColumn, TextColumn, Value
 from .item_table import VERSION
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..exceptions import FormatError
-from ..reading.text import shortened
+from ..reading.text_files import shortened
 
 __all__ = ["check_journal", "distrust_schema", "read_json", "readable"]
 

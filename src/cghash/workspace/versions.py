@@ -22,10 +22,9 @@ import numpy as np
 from .._arrays import Codes, Floats, Ints
 from .._validation import check_whole
 from ..codes import unpack
-from ..estimator import CodeEstimator, functions_of
+from ..estimator import CodeEstimator, functions_of, load
 from ..exceptions import FormatError, InvalidInputError
 from ..index import WeightedHammingIndex
-from ..models import load
 from .records import Version
 
 if TYPE_CHECKING:

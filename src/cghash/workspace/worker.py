@@ -22,7 +22,7 @@ import numpy as np
 
 from .._arrays import Ints
 from ..exceptions import CGHashError, FormatError
-from ..reading.arrays import read_array
+from ..reading.binary_files import read_array
 from ..reading.sources import source_of
 from ..storage import written_atomically
 from .fitting import learn

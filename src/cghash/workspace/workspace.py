@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .._arrays import Singles
 from ..exceptions import FormatError, InvalidInputError
-from ..reading.arrays import read_array
+from ..reading.binary_files import read_array
 from ..reading.sources import source_of
 from .embedders import Embedder, Sentences, UnnamedSentences, open_embedder
 from .item_table import ItemTable

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...exceptions import FormatError, InvalidInputError, MissingDataError
-from ...reading.arrays import read_arrays
+from ...reading.binary_files import read_arrays
 from ...reading.sources import source_of
 from ...storage import written_atomically
 from .archives import unpack_all

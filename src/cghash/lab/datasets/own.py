@@ -11,7 +11,7 @@ from ..._arrays import Array
 from ...codes import check_bits
 from ...exceptions import FormatError, InvalidInputError
 from ...reading import read_items, read_labels
-from ...reading.arrays import read_arrays
+from ...reading.binary_files import read_arrays
 from ...reading.sources import SUFFIXES, source_of
 from .dataset import DataSet
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._arrays import Array, Bytes, Ints
 from ...exceptions import FormatError
-from ...reading.arrays import read_arrays
+from ...reading.binary_files import read_arrays
 from ...reading.sources import source_of
 
 __all__ = ["ArrayInFile", "Features", "ImageFiles"]

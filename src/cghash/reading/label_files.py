@@ -9,9 +9,9 @@ import numpy as np
 
 from .._arrays import Array
 from ..exceptions import InvalidInputError
-from .arrays import read_array, read_arrays, read_columns
+from .binary_files import read_array, read_arrays, read_columns
 from .sources import Source, source_of
-from .text import read_rows
+from .text_files import read_rows
 
 _MOST_BYTES = 1 << 31  # of words in an array
 

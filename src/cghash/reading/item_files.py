@@ -1,10 +1,10 @@
-"""The items: rows of numbers, and the labels and ids that lie beside them."""
+"""Items: rows of numbers with the labels and ids that lie beside them, whole or some rows at a time."""
 
 from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
@@ -14,10 +14,19 @@ import numpy as np
 from .._arrays import Array
 from .._validation import did_you_mean, is_number
 from ..exceptions import InvalidInputError
-from .arrays import read_array, read_arrays, read_columns
-from .labels import check_lengths, plain_labels, written_labels
-from .sources import Source, source_of
-from .text import Row, TextTable, is_missing, read_rows, shortened, why_no_number
+from .binary_files import (
+    column_of,
+    opened_parquet,
+    read_array,
+    read_arrays,
+    read_columns,
+    without_texts_in_lists,
+)
+from .label_files import check_lengths, plain_labels, written_labels
+from .sources import Source, check_inflated, source_of
+from .text_files import Row, TextTable, is_missing, read_rows, shortened, why_no_number
+
+_ROWS = 1 << 16  # of a block
 
 
 @dataclass
@@ -78,6 +87,26 @@ def read_items(
     items = readers[source.kind](source, asked)
     items.X = checked_items(items.X, source.name)
     return items
+
+
+def item_blocks(
+    path: str | os.PathLike[str], features: Sequence[str] | None = None, rows: int = _ROWS
+) -> Iterator[Array]:
+    """Blocks (rows, d) of the items of a .npy or .parquet file.
+
+    Parameters
+    ----------
+    path : file; all numeric columns of a .parquet are features, a column of lists as many as they are long
+    features : names of the columns to take, in this order, where the file has names
+    """
+    source = source_of(path)
+    if source.kind == "npy":
+        items = checked_items(read_array(source), source.name)
+        yield from (items[first : first + rows] for first in range(0, len(items), rows))
+    elif source.kind == "parquet":
+        yield from _parquet_blocks(source, features, rows)
+    else:
+        raise InvalidInputError(f"{source.name} must be .npy or .parquet to be read in blocks")
 
 
 def _from_npy(source: Source, asked: _Asked) -> Items:
@@ -260,6 +289,25 @@ def checked_items(X: Array, name: str) -> Array:
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise InvalidInputError(f"{name} must hold at least one item and one feature, got shape {X.shape}")
     return X
+
+
+def _parquet_blocks(source: Source, features: Sequence[str] | None, rows: int) -> Iterator[Array]:
+    with opened_parquet(source) as (pa, opened, size):
+        for batch in opened.iter_batches(rows, columns=without_texts_in_lists(pa, opened.schema_arrow)):
+            check_inflated(batch.nbytes, size, source.name, "write it with fewer rows in a group")
+            batch.validate(full=True)
+            columns = {name: column_of(pa, batch.column(name)) for name in batch.schema.names}
+            yield _joined(columns, features, source.name)
+
+
+def _joined(columns: dict[str, Array], features: Sequence[str] | None, name: str) -> Array:
+    numeric = [column for column, values in columns.items() if values.dtype.kind in "buif"]
+    whole = [column for column in numeric if features is None or column in features or f"{column}[0]" in features]
+    wanted = whole if features is None else list(dict.fromkeys(f.rpartition("[")[0] or f for f in features))
+    missing = [column for column in wanted if column not in whole]
+    if missing or not wanted:
+        raise InvalidInputError(f"{name} must have the columns of numbers {missing or 'that are features'}")
+    return np.column_stack([columns[column] for column in wanted])
 
 
 def _listed(names: Any, most: int = 8) -> str:

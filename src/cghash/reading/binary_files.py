@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -12,10 +13,10 @@ import numpy as np
 from .._arrays import Array
 from ..exceptions import CGHashError, FormatError, InvalidInputError, MissingDependencyError
 from .parquet_footer import Group, read_groups
-from .sizes import check_inflated, check_npy_header, size_of
-from .sources import Source
+from .sources import Source, check_inflated, size_of
 
 _ROWS = 1 << 16  # of a table that are decoded at a time
+_PICKLED = "it holds Python objects, which are never unpickled; save numpy.array(rows, dtype=float), rows of one length"
 _WRITTEN_AGAIN = "write it without dictionaries and compression"
 
 
@@ -52,6 +53,30 @@ def read_arrays(source: Source) -> dict[str, Array]:
         raise FormatError(f"{source.name} must be an .npz file of plain numbers or strings: {error}{sheet}") from error
 
 
+def check_npy_header(file: IO[bytes], size: int) -> int:
+    """The bytes of the array in an .npy stream of `size` bytes; ValueError for a header that is none, or names more.
+
+    The stream is left where it began.
+    """
+    begin = file.tell()
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"it is of version {version}, and must be of version 1.0 or 2.0")
+    one = version == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if one else np.lib.format.read_array_header_2_0
+    try:
+        shape, _, dtype = read(file)
+    except MemoryError:  # so Python's parser says that a text is nested too deeply
+        raise ValueError("its header is nested too deeply") from None
+    if dtype.hasobject:
+        raise ValueError(_PICKLED)
+    needed = math.prod(shape) * max(dtype.itemsize, 1)  # entries of no bytes count too
+    if any(length < 0 for length in shape) or (needed > size - (file.tell() - begin)):
+        raise ValueError(f"its header names shape {shape}, {dtype}, and the file has {size} bytes")
+    file.seek(begin)
+    return int(needed)
+
+
 def is_archive(file: IO[bytes]) -> bool:
     """Whether a stream begins as zip archives do; it is left where it was."""
     found = file.read(4) == b"PK\3\4"
@@ -69,15 +94,21 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
 
 def read_columns(source: Source) -> dict[str, Array]:
     """The columns of a .parquet file by name; a column of lists of one length is 2-D."""
-    pa, parquet = pyarrow_for(source)
-    with parquet_errors(source.name), source.binary() as file:
-        check_parquet(file, source.name)
-        opened = parquet_file(parquet, file)
+    with opened_parquet(source) as (pa, opened, size):
         schema = opened.schema_arrow
-        table = whole_table(pa, opened, size_of(file), source.name, without_texts_in_lists(pa, schema))
+        table = whole_table(pa, opened, size, source.name, without_texts_in_lists(pa, schema))
         nothing = np.full(opened.metadata.num_rows if len(table.column_names) < len(schema) else 0, None, dtype=object)
         read = {name: column_of(pa, table.column(name).combine_chunks()) for name in table.column_names}
         return {name: read.get(name, nothing) for name in schema.names}
+
+
+@contextmanager
+def opened_parquet(source: Source) -> Iterator[tuple[Any, Any, int]]:
+    """pyarrow, a .parquet file whose footer was checked, and the file's size."""
+    pa, parquet = pyarrow_for(source)
+    with parquet_errors(source.name), source.binary() as file:
+        check_parquet(file, source.name)
+        yield pa, parquet_file(parquet, file), size_of(file)
 
 
 def check_parquet(

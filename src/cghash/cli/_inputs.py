@@ -1,4 +1,4 @@
-"""What the commands read: items with their labels and comparisons, and models."""
+"""What commands read: items with their labels, and models."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ._output import say
+
 if TYPE_CHECKING:
     from ..estimator import CodeEstimator
     from ..reading import Items
-
 
 _IDS = {"id", "ids", "item_id", "itemid", "row_id", "uid", "uuid"}
 _LABELS = {"label", "labels", "class", "target", "category"}
@@ -39,6 +40,13 @@ class Labelled:
             items.labels = read_labels(self.labels, len(items.X), as_written)
         return items
 
+    def read_for(self, model: CodeEstimator, path: str, quiet: bool = False, as_written: bool = False) -> Items:
+        """The items that the model of a file is to encode; those that it cannot are refused."""
+        items = self.read(feature_names(model), as_written)
+        say_ignored(items, quiet)
+        _check_features(items, model, path)
+        return items
+
 
 def check_standard_input(**paths: str | None) -> None:
     """Refuse `-` for several files; their names are those of the parameters."""
@@ -55,7 +63,7 @@ def load_model(path: str, ranks: bool = True) -> CodeEstimator:
     """
     import warnings
 
-    from ..models import load
+    from ..estimator import load
 
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
     model = load(path)
@@ -67,7 +75,7 @@ def load_model(path: str, ranks: bool = True) -> CodeEstimator:
     return model
 
 
-def check_features(items: Items, model: CodeEstimator, path: str) -> None:
+def _check_features(items: Items, model: CodeEstimator, path: str) -> None:
     """Refuse items that the model of a file cannot encode."""
     from ..exceptions import InvalidInputError
 
@@ -81,8 +89,10 @@ def check_features(items: Items, model: CodeEstimator, path: str) -> None:
     )
 
 
-def truncated(model: CodeEstimator, n_bits: int) -> CodeEstimator:
-    """The model's first bits."""
+def truncated(model: CodeEstimator, n_bits: int | None) -> CodeEstimator:
+    """The model's first bits, None for all."""
+    if n_bits is None:
+        return model
     if not 1 <= n_bits <= model.n_bits_:
         raise click.UsageError(f"--n-bits must be from 1 to {model.n_bits_}, the bits of the model, got {n_bits}")
     return model.truncate(n_bits)
@@ -91,11 +101,6 @@ def truncated(model: CodeEstimator, n_bits: int) -> CodeEstimator:
 def feature_names(model: CodeEstimator) -> list[str] | None:
     """The names of the columns that a model was fitted on, where it knows them."""
     return list(getattr(model, "feature_names_in_", [])) or None
-
-
-def say(words: str, quiet: bool = False) -> None:
-    if not quiet:
-        click.echo(f"cghash: {words}", err=True)
 
 
 def say_features(items: Items, quiet: bool = False) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 
 from .._arrays import Array, Floats, Ints
 from ..exceptions import InvalidInputError
-from .arrays import read_array, read_arrays, read_columns
+from .binary_files import read_array, read_arrays, read_columns
 from .sources import Source, source_of
-from .text import read_objects, read_rows, shortened
+from .text_files import read_objects, read_rows, shortened
 
 Located = tuple[str, list[Any]]  # a place for messages, and the cells there
 
