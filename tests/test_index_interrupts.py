@@ -153,8 +153,8 @@ def test_a_second_interrupt_while_the_first_is_dealt_with_stops_changes(fresh, m
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(index._keeping.log), "restart", interrupt)
-        patch.setattr("cghash.index.opening.about_of", interrupt)
+        patch.setattr(type(index._persistence.log), "restart", interrupt)
+        patch.setattr("cghash.index.persistence.about_of", interrupt)
         with pytest.raises(KeyboardInterrupt):
             index.compact()
     with pytest.raises(InDoubtError, match="load the index again to go on"):
@@ -230,7 +230,7 @@ def test_a_folder_that_cannot_be_flushed_stops_changes_until_the_index_is_loaded
 
     with monkeypatch.context() as patch:
         patch.setattr("cghash.storage.flush_folder", fail)
-        patch.setattr("cghash.index.opening.flush_folder", fail)
+        patch.setattr("cghash.index.persistence.flush_folder", fail)
         with pytest.raises(OSError, match="Input/output error"):
             index.compact()
     for refused in (lambda: index.add(CODES[:1]), lambda: index.save(path), index.compact):

@@ -40,7 +40,7 @@ def held(index):
     """All that an index holds, to compare."""
     ids = index.ids
     weights = None if index.weights is None else index.weights.tolist()
-    return ids.tolist(), index.reconstruct(ids).tolist(), weights, index._ids.next_id
+    return ids.tolist(), index.reconstruct(ids).tolist(), weights, index._table.ids.next_id
 
 
 def loaded(path, mapped=True):
@@ -142,9 +142,33 @@ def test_compact_without_a_file_drops_what_was_removed():
     index.compact()
     assert held(index) == before
     assert index.info()["n_removed"] == 0
-    assert index._ids.n == 666
+    assert index._table.ids.n == 666
 
 
+class OnWindows:
+    """Locks of bytes, as `msvcrt` has them, of this process alone."""
+
+    LK_UNLCK, LK_NBLCK = 0, 2
+
+    def __init__(self):
+        self.held = {}
+
+    def locking(self, handle, mode, n_bytes):
+        byte = (os.fstat(handle).st_ino, os.lseek(handle, 0, os.SEEK_CUR))
+        if self.held.setdefault(byte, handle) != handle:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        if mode == self.LK_UNLCK:
+            del self.held[byte]
+
+
+@pytest.fixture(params=["flock", "msvcrt"])
+def either_lock(request, monkeypatch):
+    if request.param == "msvcrt":
+        monkeypatch.setitem(sys.modules, "fcntl", None)
+        monkeypatch.setitem(sys.modules, "msvcrt", OnWindows())
+
+
+@pytest.mark.usefixtures("either_lock")
 def test_a_second_writer_is_refused_until_the_first_is_gone(path):
     first = WeightedHammingIndex.load(path, writable=True)
     for other in (lambda: WeightedHammingIndex.load(path, writable=True), lambda: WeightedHammingIndex(8).save(path)):
@@ -165,7 +189,7 @@ def test_a_system_without_file_locks_says_that_a_loaded_index_cannot_be_written(
     index.add(np.zeros((1, 1), np.uint8))
     index.save(tmp_path / "i")
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    with pytest.raises(CGHashError, match="needs flock, which this system lacks"):
+    with pytest.raises(CGHashError, match="needs file locks, which this system lacks"):
         WeightedHammingIndex.load(tmp_path / "i", writable=True)
     assert len(WeightedHammingIndex.load(tmp_path / "i")) == 1
     index.add(np.zeros((1, 1), np.uint8))
@@ -500,10 +524,10 @@ def test_a_change_that_cannot_be_made_is_taken_back(path, monkeypatch):
             def __getattr__(self, name):
                 raise MemoryError
 
-        blocks, index._blocks = index._blocks, Full()
+        blocks, index._table.blocks = index._table.blocks, Full()
         with pytest.raises(MemoryError):
             index.add(random_codes(np.random.default_rng(1), 1))
-        index._blocks = blocks
+        index._table.blocks = blocks
         assert log_of(path).stat().st_size == size
         index.add(random_codes(np.random.default_rng(1), 1))
         assert loaded(path) == held(index)
