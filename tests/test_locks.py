@@ -15,18 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from cghash._kernels import native, twins
-
 pytestmark = pytest.mark.core
 
-BOTH = [pytest.param(twins, id="numpy")]
-if native is not None:
-    BOTH.append(pytest.param(native, id="native", marks=pytest.mark.native))
 
-
-@pytest.fixture(params=BOTH)
-def lock(request):
-    return request.param.SharedLock()
+@pytest.fixture
+def lock(kernels):
+    return kernels.SharedLock()
 
 
 @pytest.fixture
