@@ -52,8 +52,11 @@ def assert_same(one, other):
     assert one.weights is None or np.array_equal(one.weights, other.weights)
     assert len(one) == len(other)
     assert one._table.ids.next_id == other._table.ids.next_id
-    queries = random_codes(np.random.default_rng(9), 3, one.n_bits)
-    for a, b in zip(one.search(queries, 7), other.search(queries, 7), strict=True):
+    assert_same_answers(one, other, random_codes(np.random.default_rng(9), 3, one.n_bits), 7)
+
+
+def assert_same_answers(one, other, queries, k):
+    for a, b in zip(one.search(queries, k), other.search(queries, k), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -275,8 +278,7 @@ def test_tables_that_may_not_be_built_any_more_are_not_saved_either(tmp_path):
     index.save(tmp_path / "i")
     loaded, lean = WeightedHammingIndex.load(tmp_path / "i"), WeightedHammingIndex(64, index.weights, prune=False)
     lean.add(index.reconstruct(index.ids))
-    for found, expected in zip(loaded.search(queries, 9), lean.search(queries, 9), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    assert_same_answers(loaded, lean, queries, 9)
 
 
 @pytest.mark.native
@@ -291,8 +293,7 @@ def test_codes_that_changed_after_the_tables_were_built_are_found(tmp_path, mapp
         assert index.info()["n_prepared"] == (200_000 if _kernels.native is _kernels._chosen else 0)
         lean = WeightedHammingIndex(64, index.weights, prune=False)
         lean.add(index.reconstruct(index.ids), index.ids)
-        for found, expected in zip(index.search(queries, 9), lean.search(queries, 9), strict=True):
-            np.testing.assert_array_equal(found, expected)
+        assert_same_answers(index, lean, queries, 9)
 
 
 @pytest.mark.native
@@ -555,55 +556,7 @@ def test_sections_are_read_as_they_were_written(saved, tmp_path):
     assert [section.offset % PAGE for section in sections] == [0] * 6
 
 
-# Kills, errors and neighbours
-
-
-def test_an_error_while_saving_leaves_the_old_file(saved, tmp_path, monkeypatch):
-    (tmp_path / "i").write_bytes(saved[0])
-
-    def full(handle):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        WeightedHammingIndex(8).save(tmp_path / "i")
-    assert [path.name for path in tmp_path.iterdir()] == ["i"]
-    assert (tmp_path / "i").read_bytes() == saved[0]
-
-
-SAVER = """
-import sys, numpy as np
-from cghash import WeightedHammingIndex
-indexes = []
-for value in (0, 1):
-    indexes.append(WeightedHammingIndex(64))
-    indexes[-1].add(np.full((200_000, 8), value, dtype=np.uint8))
-print("begin", flush=True)
-while True:
-    for index in indexes:
-        index.save(sys.argv[1])
-"""
-
-
-def started(code, *args):
-    command = [sys.executable, "-c", code, *map(str, args)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "begin\n"
-    return process
-
-
-def test_a_kill_while_saving_leaves_the_old_file_or_the_new(tmp_path):
-    rng = np.random.default_rng(5)
-    for _ in range(4):
-        process = started(SAVER, tmp_path / "i")
-        time.sleep(rng.uniform(0.02, 0.15))
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        if (tmp_path / "i").exists():
-            WeightedHammingIndex.verify(tmp_path / "i")
-            index = WeightedHammingIndex.load(tmp_path / "i", mmap=False)
-            assert len(np.unique(index.reconstruct(index.ids))) == 1
+# Neighbours
 
 
 READER = """

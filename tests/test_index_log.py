@@ -450,27 +450,6 @@ def test_every_flipped_bit_of_a_log_is_refused(path):
             WeightedHammingIndex.verify(path)
 
 
-@pytest.mark.native
-@SHARED
-@given(data=st.data())
-def test_pieces_cut_out_doubled_or_changed_never_crash(data, path):
-    if not log_of(path).exists():
-        with WeightedHammingIndex.load(path, writable=True) as index:
-            changed(index, np.random.default_rng(1))
-        shutil.copy(log_of(path), path.with_name("whole"))
-    content = path.with_name("whole").read_bytes()
-    first = data.draw(st.integers(0, len(content)))
-    last = data.draw(st.integers(first, len(content)))
-    piece = data.draw(st.binary(max_size=40) | st.just(content[first:last] * 2) | st.just(content[first:last][::-1]))
-    log_of(path).write_bytes(content[:first] + piece + content[last:])
-    try:
-        index = WeightedHammingIndex.load(path)
-    except FormatError:
-        return
-    index.search(random_codes(np.random.default_rng(0), 2), 5)
-    assert len(index.reconstruct(index.ids)) == len(index)
-
-
 @pytest.mark.parametrize("operation", [0, 1, 2, 3, 4, 5, 6, 7, 8, 255])
 @pytest.mark.parametrize("payload", [b"", b"\xff" * 7, b"\xff" * 160, bytes(33)])
 def test_records_that_do_not_fit_the_index_are_refused(path, operation, payload):
