@@ -119,7 +119,7 @@ def test_a_writer_whose_new_file_was_taken_for_abandoned_makes_another(tmp_path,
 
 
 def test_without_locks_files_are_written_and_nothing_is_removed(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setattr("cghash._file_locks._fcntl", None)
     (tmp_path / LEFT).write_bytes(b"")
     write_atomically(tmp_path / "file.bin", b"whole")
     assert sorted(os.listdir(tmp_path)) == [LEFT, "file.bin"]

@@ -7,23 +7,34 @@ locks bytes, which nobody else can read then: there it is one byte that files of
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Any
 
-_FAR = 2**31 - 2
+_FAR = 2**31 - 2  # the byte that is locked on Windows
+
+
+def _if_there(module: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        return None
+
+
+_fcntl, _msvcrt = _if_there("fcntl"), _if_there("msvcrt")
 
 
 def can_lock() -> bool:
     """Whether the system has locks."""
-    return _flock() is not None or _msvcrt() is not None
+    return bool(_fcntl or _msvcrt)
 
 
 def lock(handle: int) -> bool:
     """Lock an open file, and say whether nobody else has; OSError where its file system has no locks."""
     try:
-        if (fcntl := _flock()) is not None:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _fcntl:
+            _fcntl.flock(handle, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
         else:
-            _far(handle, "LK_NBLCK")
+            _lock_byte(handle, _msvcrt.LK_NBLCK)
     except BlockingIOError:
         return False
     return True
@@ -31,33 +42,15 @@ def lock(handle: int) -> bool:
 
 def unlock(handle: int) -> None:
     """Let others lock it, also while a forked process has it open."""
-    if (fcntl := _flock()) is not None:
-        fcntl.flock(handle, fcntl.LOCK_UN)
+    if _fcntl:
+        _fcntl.flock(handle, _fcntl.LOCK_UN)
     else:
-        _far(handle, "LK_UNLCK")
+        _lock_byte(handle, _msvcrt.LK_UNLCK)
 
 
-def _far(handle: int, mode: str) -> None:
-    """Lock or unlock the byte that Windows locks."""
-    msvcrt = _msvcrt()
+def _lock_byte(handle: int, how: int) -> None:
     os.lseek(handle, _FAR, os.SEEK_SET)
     try:
-        msvcrt.locking(handle, getattr(msvcrt, mode), 1)
+        _msvcrt.locking(handle, how, 1)
     except PermissionError as error:
         raise BlockingIOError(error.errno, "another holds the lock") from error
-
-
-def _flock() -> Any:
-    try:
-        import fcntl
-    except ImportError:
-        return None
-    return fcntl
-
-
-def _msvcrt() -> Any:
-    try:
-        import msvcrt
-    except ImportError:
-        return None
-    return msvcrt

@@ -20,10 +20,11 @@ from .changes import ADD, ADD_FROM, ADD_WITH_IDS, REMOVE, REWEIGHT, UNWEIGHT, UP
 from .checks import MOST_BITS, check_codes, check_different, check_functions, check_ids
 from .filters import choose
 from .ids import IdTable
-from .pruning import Pruning, keep_within, room_for_tables
+from .pruning import Pruning
 
 _MOST_MEMORY = 2**62
 _AT_ONCE = 1 << 20  # codes
+_WITH_TABLES = 5.0  # times the codes' bytes: what codes and tables together may take
 
 Step = tuple[Change, Callable[[], None]]
 """A change, checked against what is held, and the work that makes it: all of it, or none after an error."""
@@ -235,8 +236,14 @@ class CodeTable:
 
     def prepare(self) -> None:
         """Build the tables that search prunes by, if they may be built and an estimate says that they pay."""
-        room = room_for_tables(self.blocks, self.ids, self.n_bytes, self.max_memory) if self.prune else 0.0
+        room = self._room_for_tables() if self.prune else 0.0
         self.pruning.build(self.blocks, self.ids, self.whole, room, self.n_threads)
+
+    def _room_for_tables(self) -> float:
+        """Bytes that they may take, a bit for each code that may change set aside."""
+        held = int(self.blocks.info()["code_bytes"])
+        most = _WITH_TABLES * self.ids.n * self.n_bytes - held - self.ids.n / 4
+        return most if self.max_memory is None else min(most, float(self.max_memory - held - self.ids.nbytes))
 
     def prepare_unasked(self) -> None:
         """Build them where scans have cost as much, unless another thread was faster."""
@@ -248,4 +255,5 @@ class CodeTable:
 
     def keep_within_memory(self) -> None:
         """Drop the tables when codes, ids and tables together take more than `max_memory`."""
-        keep_within(self.blocks, self.ids, self.max_memory)
+        if self.max_memory is not None and self.blocks.n_prepared and self.info()["memory"] > self.max_memory:
+            self.blocks.forget()

@@ -77,14 +77,11 @@ class WeightedHammingIndex:
         self._lock = _kernels.SharedLock()
         self._table = table
         self._persistence = persistence
+        self.n_bits = table.n_bits
+        self.functions = table.functions
         _OPEN.add(self)
 
     # What is in it
-
-    @property
-    def n_bits(self) -> int:
-        """Bits of a code."""
-        return self._table.n_bits
 
     @property
     def n_bytes(self) -> int:
@@ -122,11 +119,6 @@ class WeightedHammingIndex:
     def device(self) -> str | None:
         """Where the codes are, None in host memory."""
         return self._table.device
-
-    @property
-    def functions(self) -> str | None:
-        """SHA-256 over the hash functions that make the codes, None when it is not known."""
-        return self._table.functions
 
     @property
     def file(self) -> dict[str, Any]:
