@@ -24,7 +24,7 @@ from cghash import WeightedHammingIndex, _kernels
 from cghash._kernels import twins
 from cghash.codes import pack
 from cghash.exceptions import FormatError, InvalidInputError
-from cghash.index import files
+from cghash.index import index_files
 from cghash.index.sections import PAGE, Section, SectionFile, _header, _read_header
 
 pytestmark = pytest.mark.core
@@ -192,7 +192,7 @@ def test_tables_of_another_layout_are_passed_over(tmp_path, monkeypatch):
     index = an_index(np.random.default_rng(0), n=5000)
     index.prepare()
     index.save(tmp_path / "i")
-    monkeypatch.setattr(files, "TABLES_VERSION", files.TABLES_VERSION + 1)
+    monkeypatch.setattr(index_files, "TABLES_VERSION", index_files.TABLES_VERSION + 1)
     loaded = WeightedHammingIndex.load(tmp_path / "i")
     assert loaded._table.blocks.prepared() == {}
     assert_same(loaded, index)
@@ -316,7 +316,7 @@ def test_tables_of_codes_that_are_not_there_are_refused(tmp_path, monkeypatch, n
 
 def sparse_file(path, n, n_bits=64):
     """A file of n codes with ids that takes no place on the disk: all zeros, and checksums that nobody looked at."""
-    about = files.About(n_bits, n, 0, False, True, False, 2 * n, True, None, "ab" * 16, None, {}, 1)
+    about = index_files.About(n_bits, n, 0, False, True, False, 2 * n, True, None, "ab" * 16, None, {}, 1)
     text = json.dumps(vars(about)).encode()
     told = Section("about", "|u1", PAGE, len(text), zlib.crc32(text.ljust(PAGE, b"\0")))
     codes = Section("codes", "|u1", told.end, about.lengths()["codes"], 0)

@@ -18,9 +18,9 @@ from ..codes import check_weights, whole_weights
 from ..exceptions import InvalidInputError
 from .changes import ADD, ADD_FROM, ADD_WITH_IDS, REMOVE, REWEIGHT, UNWEIGHT, UPDATE, Change
 from .checks import MOST_BITS, check_codes, check_different, check_functions, check_ids
-from .filters import choose
 from .ids import IdTable
 from .pruning import Pruning
+from .selection import select
 
 _MOST_MEMORY = 2**62
 _AT_ONCE = 1 << 20  # codes
@@ -212,7 +212,7 @@ class CodeTable:
         """As many of the nearest as there are, of those that a filter lets through; whether it is time to prepare."""
         n, pruning, blocks = self.ids.n, self.pruning, self.blocks
         began = perf_counter() if self.prune and pruning.may_pay(blocks, n) else None
-        count, bits, positions = choose(which, self.ids)
+        count, bits, positions = select(which, self.ids)
         k = wanted if wanted < count else count  # min() would be a call
         ids = self.ids.explicit
         if k == 0:
@@ -225,7 +225,7 @@ class CodeTable:
 
     def within(self, queries: Codes, radius: float, which: ArrayLike | None) -> tuple[Ints, Floats, Ints]:
         """All within a radius, of those that a filter lets through: offsets, distances and ids."""
-        count, bits, positions = choose(which, self.ids)
+        count, bits, positions = select(which, self.ids)
         limit = math.floor(min(radius / self.unit, 2.0**53))
         weights, ids, threads, unit = self.whole, self.ids.explicit, self.n_threads, self.unit
         if positions is not None:

@@ -22,7 +22,7 @@ from ..exceptions import CGHashError, FormatError, InDoubtError, InUseError, Inv
 from ..storage import flush_folder
 from .changes import Change, change_of, records
 from .code_table import CodeTable
-from .files import About, about_of
+from .index_files import About, about_of
 from .sections import FLAG, Path, SectionFile
 
 MAGIC, VERSION = b"\x89CGHLG\r\n", 1

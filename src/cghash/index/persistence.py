@@ -18,7 +18,7 @@ from ..exceptions import FormatError, InDoubtError, InUseError, InvalidInputErro
 from ..storage import flush_folder
 from .changes import Change
 from .code_table import CodeTable
-from .files import About, about_of, read_table, verify_file, verify_tables, write_table
+from .index_files import About, about_of, read_table, verify_file, verify_tables, write_table
 from .log import Log, log_path, replay
 from .sections import Path, SectionFile, is_section_file
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .code_blocks import CodeBlocks as CodeBlocks
 from .nearest import NearestLists as NearestLists
-from .pairs import PairTable as PairTable
-from .pairs import block_margins as block_margins
+from .pair_table import PairTable as PairTable
+from .pair_table import block_margins as block_margins
 from .pricing import SignedGraph as SignedGraph
 from .pricing import dot as dot
 from .pricing import project as project
