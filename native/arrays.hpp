@@ -3,9 +3,11 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <thread>
 #include <type_traits>
@@ -53,20 +55,20 @@ class Locked {
 };
 
 // What In is, through the buffer protocol: quicker, but nothing is converted. For what takes microseconds.
-template <class T, int dimensions = 1> class Lent {
+template <class T, int dimensions = 1> class BufferView {
    public:
-    Lent() = default;
-    Lent(Lent&& other) noexcept : buffer_(other.buffer_) { other.buffer_.obj = nullptr; }
-    Lent& operator=(Lent&& other) noexcept {
+    BufferView() = default;
+    BufferView(BufferView&& other) noexcept : buffer_(other.buffer_) { other.buffer_.obj = nullptr; }
+    BufferView& operator=(BufferView&& other) noexcept {
         std::swap(buffer_, other.buffer_);
         return *this;
     }
-    ~Lent() {
+    ~BufferView() {
         if (buffer_.obj) PyBuffer_Release(&buffer_);
     }
     // False where it is no array of this kind that lies in order.
     bool take(nb::handle array) noexcept {
-        Lent found;
+        BufferView found;
         if (PyObject_GetBuffer(array.ptr(), &found.buffer_, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)) {
             found.buffer_.obj = nullptr;
             PyErr_Clear();
@@ -91,8 +93,8 @@ template <class T, int dimensions = 1> class Lent {
     Py_buffer buffer_{};
 };
 
-template <class T, int dimensions> struct nb::detail::type_caster<Lent<T, dimensions>> {
-    using Array = Lent<T, dimensions>;
+template <class T, int dimensions> struct nb::detail::type_caster<BufferView<T, dimensions>> {
+    using Array = BufferView<T, dimensions>;
     NB_TYPE_CASTER(Array, const_name("numpy.ndarray"))
     bool from_python(handle array, std::uint32_t, cleanup_list*) noexcept { return value.take(array); }
 };
@@ -116,11 +118,11 @@ Out<T> give(std::vector<T> values) {
 }
 
 // An array (n, width) that NumPy makes, to be filled: for few numbers quicker than to hand over a vector. Needs the GIL.
-template <class T> class Blank {
+template <class T> class NewArray {
     static_assert(std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>);
 
    public:
-    Blank(std::size_t n, std::size_t width) : array_(numpy().empty(nb::make_tuple(n, width), type())) {
+    NewArray(std::size_t n, std::size_t width) : array_(numpy().empty(nb::make_tuple(n, width), type())) {
         Py_buffer found;
         if (PyObject_GetBuffer(array_.ptr(), &found, PyBUF_CONTIG)) throw nb::python_error();
         values_ = static_cast<T*>(found.buf);
@@ -133,14 +135,17 @@ template <class T> class Blank {
     struct Numpy {
         nb::object empty, float64, int64;
     };
-    static const Numpy& numpy() {  // never given back: it may outlive Python
-        static const Numpy* found = nullptr;
-        if (!found) {
-            const auto module = nb::module_::import_("numpy");
-            const auto type = module.attr("dtype");
-            found = new Numpy{module.attr("empty"), type("float64"), type("int64")};
-        }
-        return *found;
+    // Never given back: it may outlive Python. Threads that come at once may each make one, of which one is kept; none
+    // waits for another, which may hold Python's lock.
+    static const Numpy& numpy() {
+        static std::atomic<const Numpy*> kept{nullptr};
+        if (const auto* found = kept.load(std::memory_order_acquire)) return *found;
+        const auto module = nb::module_::import_("numpy");
+        const auto type = module.attr("dtype");
+        auto made = std::make_unique<const Numpy>(module.attr("empty"), type("float64"), type("int64"));
+        const Numpy* first = nullptr;
+        if (!kept.compare_exchange_strong(first, made.get())) return *first;
+        return *made.release();
     }
     static nb::handle type() { return std::is_same_v<T, double> ? numpy().float64 : numpy().int64; }
 

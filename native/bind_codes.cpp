@@ -21,9 +21,9 @@ using Ints = In<std::int64_t, 1>;
 using Writable = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Of searches, which take microseconds.
-using Queries = Lent<std::uint8_t, 2>;
-using Numbers = Lent<std::int64_t>;
-using Bits = Lent<std::uint8_t>;
+using Queries = BufferView<std::uint8_t, 2>;
+using Numbers = BufferView<std::int64_t>;
+using Bits = BufferView<std::uint8_t>;
 
 template <class Codes> void check_width(const CodeIndex& self, const Codes& codes) {
     if (codes.shape(1) != static_cast<std::size_t>(self.codes().n_bytes()))
@@ -55,8 +55,8 @@ Pair padded(const Answers& answers, std::int64_t k, double unit) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     const std::size_t n = answers.size(), width = static_cast<std::size_t>(k);
     if (n && width > (std::size_t{1} << 40) / n) throw std::invalid_argument("k is too large");
-    Blank<double> distances(n, width);
-    Blank<std::int64_t> found(n, width);
+    NewArray<double> distances(n, width);
+    NewArray<std::int64_t> found(n, width);
     const auto fill = [&] {
         for (std::size_t i = 0; i < n; ++i)
             for (std::size_t j = 0; j < width; ++j) {
@@ -88,21 +88,21 @@ Triple joined(const Answers& answers, double unit) {
 }
 
 // A Python object that C++ holds, given back under the GIL.
-std::shared_ptr<void> held(nb::object object) {
+std::shared_ptr<void> kept_alive(nb::object object) {
     return {new nb::object(std::move(object)), [](void* p) {
                 const Locked locked;
                 delete static_cast<nb::object*>(p);
             }};
 }
 
-template <class T> Shared<T> shared(nb::handle array) {
+template <class T> SharedArray<T> shared_array(nb::handle array) {
     const auto values = nb::cast<In<T, 1>>(array);
-    return Shared<T>(std::span<const T>(values.data(), values.size()), held(nb::cast(values)));
+    return SharedArray<T>(std::span<const T>(values.data(), values.size()), kept_alive(nb::cast(values)));
 }
 
-template <class T> Out<T> lent(const Shared<T>& values) {
-    auto* owner = new Shared<T>(values);
-    nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<Shared<T>*>(p); });
+template <class T> Out<T> array_over(const SharedArray<T>& values) {
+    auto* owner = new SharedArray<T>(values);
+    nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<SharedArray<T>*>(p); });
     const std::size_t shape = values.size();
     return Out<T>(const_cast<T*>(values.values.data()), 1, &shape, capsule);
 }
@@ -114,17 +114,17 @@ nb::dict prepared(const CodeIndex& self) {
     arrays["size"] = give(std::vector<std::int64_t>{tables->n_codes, tables->n_distinct, tables->tables.front().counted,
                                                     tables->n_held});
     arrays["bits"] = give(std::vector<std::uint16_t>(tables->bits.from()));
-    arrays["rows"] = lent(tables->rows);
+    arrays["rows"] = array_over(tables->rows);
     if (!self.changed().empty()) arrays["changed"] = give(std::vector<std::int64_t>(self.changed()));
-    arrays["marks"] = lent(tables->marks);
-    arrays["marked"] = lent(tables->marked);
+    arrays["marks"] = array_over(tables->marks);
+    arrays["marked"] = array_over(tables->marked);
     for (std::size_t t = 0; t < tables->tables.size(); ++t) {
         const auto& table = tables->tables[t];
         const auto number = std::to_string(t);
         arrays[nb::str(("key" + number).c_str())] = give(std::vector<std::uint8_t>(table.key));
-        arrays[nb::str(("words" + number).c_str())] = lent(table.keys.words);
-        arrays[nb::str(("starts" + number).c_str())] = lent(table.keys.starts);
-        arrays[nb::str(("groups" + number).c_str())] = lent(table.groups);
+        arrays[nb::str(("words" + number).c_str())] = array_over(table.keys.words);
+        arrays[nb::str(("starts" + number).c_str())] = array_over(table.keys.starts);
+        arrays[nb::str(("groups" + number).c_str())] = array_over(table.groups);
     }
     return arrays;
 }
@@ -139,17 +139,17 @@ std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays, int n_bytes) {
     tables->n_distinct = size.data()[1];
     const auto bits = nb::cast<In<std::uint16_t, 1>>(arrays["bits"]);
     tables->bits = BitOrder({bits.data(), bits.data() + bits.size()});
-    tables->rows = shared<std::uint32_t>(arrays["rows"]);
-    tables->marks = shared<std::uint32_t>(arrays["marks"]);
-    tables->marked = shared<std::uint32_t>(arrays["marked"]);
+    tables->rows = shared_array<std::uint32_t>(arrays["rows"]);
+    tables->marks = shared_array<std::uint32_t>(arrays["marks"]);
+    tables->marked = shared_array<std::uint32_t>(arrays["marked"]);
     for (int t = 0; t < 4 && arrays.contains(("key" + std::to_string(t)).c_str()); ++t) {
         const auto number = std::to_string(t);
         PruneTable table;
         const auto key = nb::cast<In<std::uint8_t, 1>>(arrays[("key" + number).c_str()]);
         table.key.assign(key.data(), key.data() + key.size());
-        table.keys.words = shared<std::uint32_t>(arrays[("words" + number).c_str()]);
-        table.keys.starts = shared<std::uint32_t>(arrays[("starts" + number).c_str()]);
-        table.groups = shared<std::uint8_t>(arrays[("groups" + number).c_str()]);
+        table.keys.words = shared_array<std::uint32_t>(arrays[("words" + number).c_str()]);
+        table.keys.starts = shared_array<std::uint32_t>(arrays[("starts" + number).c_str()]);
+        table.groups = shared_array<std::uint8_t>(arrays[("groups" + number).c_str()]);
         if (table.key.empty() || table.key.size() > 3) throw std::invalid_argument("a key must have one to three bytes");
         // whether keys are a power of two is checked with the rest
         table.key_bits = std::min(static_cast<int>(std::bit_width(table.keys.n_keys())) - 1, 8 * static_cast<int>(table.key.size()));
@@ -181,7 +181,7 @@ void bind_codes(nb::module_& m) {
         .def(
             "attach",
             [](CodeIndex& self, Writable blocks, std::int64_t n_codes) {
-                self.attach({blocks.data(), blocks.size()}, n_codes, held(nb::cast(blocks)));
+                self.attach({blocks.data(), blocks.size()}, n_codes, kept_alive(nb::cast(blocks)));
             },
             nb::arg("blocks"), nb::arg("n_codes"))
         .def("chunks",

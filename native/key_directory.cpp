@@ -4,7 +4,7 @@ namespace cghash {
 
 KeyDirectory::KeyDirectory(std::span<const std::uint32_t> begins) {
     const auto n_keys = begins.size() - 1;
-    Made<std::uint32_t> bits(n_keys / 32 * 2), kept;
+    HugePageVector<std::uint32_t> bits(n_keys / 32 * 2), kept;
     for (std::size_t key = 0; key < n_keys; ++key) {
         if (key % 32 == 0) bits[key / 32 * 2 + 1] = static_cast<std::uint32_t>(kept.size());
         if (begins[key] == begins[key + 1]) continue;

@@ -18,8 +18,9 @@ struct Bucket {
 };
 
 struct KeyDirectory {
-    Shared<std::uint32_t> words;   // for each 32 keys two: a bit for each that has codes, and how many have before them
-    Shared<std::uint32_t> starts;  // where the codes of each key that has any begin; with the end behind
+    // for each 32 keys two: a bit for each that has codes, and how many have before them
+    SharedArray<std::uint32_t> words;
+    SharedArray<std::uint32_t> starts;  // where the codes of each key that has any begin; with the end behind
 
     KeyDirectory() = default;
     // From where each key's codes begin, (n_keys + 1,); keys are 32 or more, a power of two.

@@ -13,17 +13,17 @@ namespace {
 
 // The distinct codes in the order of the first table, and the rows of each.
 struct Distinct {
-    Made<std::uint8_t> codes;           // (n, n_bytes)
-    std::vector<std::uint32_t> counts;  // (n,) rows of each
-    Made<std::uint32_t> rows;           // those of equal codes by id
-    Made<std::uint32_t> starts;         // by key, where its codes begin; with the end behind
+    HugePageVector<std::uint8_t> codes;    // (n, n_bytes)
+    std::vector<std::uint32_t> counts;     // (n,) rows of each
+    HugePageVector<std::uint32_t> rows;    // those of equal codes by id
+    HugePageVector<std::uint32_t> starts;  // by key, where its codes begin; with the end behind
     std::size_t n() const { return counts.size(); }
 };
 
 // Rows that have the same key, sorted by (other bytes, id) and grouped.
 class Sorter {
    public:
-    Sorter(const Made<std::uint8_t>& codes, int n_bytes, const PruneTable& table, const std::int64_t* ids)
+    Sorter(const HugePageVector<std::uint8_t>& codes, int n_bytes, const PruneTable& table, const std::int64_t* ids)
         : codes_(codes), n_bytes_(n_bytes), rest_(table.rest), ids_(ids) {}
 
     void add(std::span<const std::uint32_t> rows, Distinct& to) {
@@ -60,7 +60,7 @@ class Sorter {
         return 0;
     }
 
-    const Made<std::uint8_t>& codes_;
+    const HugePageVector<std::uint8_t>& codes_;
     int n_bytes_;
     const std::vector<std::uint8_t>& rest_;
     const std::int64_t* ids_;
@@ -69,7 +69,8 @@ class Sorter {
 
 // Numbers 0 … n − 1 by key, and where each key begins.
 template <class KeyOf>
-std::vector<std::uint32_t> by_key(std::size_t n, std::uint32_t n_keys, KeyOf key_of, Made<std::uint32_t>& starts) {
+std::vector<std::uint32_t> by_key(std::size_t n, std::uint32_t n_keys, KeyOf key_of,
+                                  HugePageVector<std::uint32_t>& starts) {
     std::vector<std::uint32_t> keys(n);
     starts.assign(n_keys + 1, 0);
     for (std::size_t i = 0; i < n; ++i) ++starts[(keys[i] = key_of(i)) + 1];
@@ -80,10 +81,10 @@ std::vector<std::uint32_t> by_key(std::size_t n, std::uint32_t n_keys, KeyOf key
     return order;
 }
 
-Distinct distinct_of(const Made<std::uint8_t>& codes, int n_bytes, const PruneTable& table,
+Distinct distinct_of(const HugePageVector<std::uint8_t>& codes, int n_bytes, const PruneTable& table,
                      const std::int64_t* ids, const std::uint8_t* allowed, int n_threads) {
     const auto n = codes.size() / n_bytes;
-    Made<std::uint32_t> starts;
+    HugePageVector<std::uint32_t> starts;
     const auto order = by_key(n, table.n_keys(), [&](std::size_t i) { return table.key_of(codes.data() + i * n_bytes); }, starts);
     constexpr std::uint32_t n_parts = 64;
     std::vector<Distinct> parts(n_parts);
@@ -163,7 +164,7 @@ void fit_keys(std::vector<int>& key_bits, const Distinct& distinct, int n_bytes,
 }
 
 // About how many of the codes differ in bits that count: of those whose hash ends in some zeros, exactly.
-std::int64_t about_distinct(const Made<std::uint8_t>& codes, const Lookups& lookups) {
+std::int64_t about_distinct(const HugePageVector<std::uint8_t>& codes, const Lookups& lookups) {
     const int n_bytes = lookups.n_bytes;
     const auto n = codes.size() / n_bytes;
     std::array<std::uint8_t, 128> counts{}, code{};
@@ -181,7 +182,7 @@ std::int64_t about_distinct(const Made<std::uint8_t>& codes, const Lookups& look
     return found < static_cast<std::int64_t>(0.97 * static_cast<double>(n)) ? found : static_cast<std::int64_t>(n);
 }
 
-void permute(Made<std::uint8_t>& codes, const BitOrder& bits, int n_bytes, int n_threads) {
+void permute(HugePageVector<std::uint8_t>& codes, const BitOrder& bits, int n_bytes, int n_threads) {
     constexpr std::int64_t at_once = 1 << 16;
     const auto n = static_cast<std::int64_t>(codes.size()) / n_bytes;
     parallel_chunks((n + at_once - 1) / at_once, n_threads, [&](std::int64_t chunk) {
@@ -196,7 +197,7 @@ void fill_groups(PruneTable& table, const Distinct& distinct, int n_bytes, const
     const auto number = [&](std::size_t place) { return order ? (*order)[place] : place; };
     const auto code = [&](std::size_t place) { return distinct.codes.data() + number(place) * n_bytes; };
     table.n_distinct = static_cast<std::int64_t>(n);
-    Made<std::uint8_t> groups(static_cast<std::size_t>(table.n_groups() * table.group_size()));
+    HugePageVector<std::uint8_t> groups(static_cast<std::size_t>(table.n_groups() * table.group_size()));
     for (std::size_t place = 0; place < n; ++place) {
         if (order && place + ahead < n) prefetch(code(place + ahead));
         const std::uint8_t* from = code(place);
@@ -208,7 +209,7 @@ void fill_groups(PruneTable& table, const Distinct& distinct, int n_bytes, const
 }
 
 void fill(PruneTable& table, const Distinct& distinct, int n_bytes) {
-    Made<std::uint32_t> starts;
+    HugePageVector<std::uint32_t> starts;
     const auto key_of = [&](std::size_t i) { return table.key_of(distinct.codes.data() + i * n_bytes); };
     const auto order = by_key(distinct.n(), table.n_keys(), key_of, starts);
     fill_groups(table, distinct, n_bytes, &order);
@@ -217,7 +218,7 @@ void fill(PruneTable& table, const Distinct& distinct, int n_bytes) {
 
 // Which rows are of which place.
 void mark_rows(PruneTables& tables, const Distinct& distinct) {
-    Made<std::uint32_t> marks((distinct.rows.size() + 31) / 32), marked((distinct.n() + 15) / 16);
+    HugePageVector<std::uint32_t> marks((distinct.rows.size() + 31) / 32), marked((distinct.n() + 15) / 16);
     std::uint32_t row = 0;
     for (std::size_t place = 0; place < distinct.n(); ++place) {
         if (place % 16 == 0) marked[place / 16] = row;
@@ -236,7 +237,7 @@ std::unique_ptr<PruneTables> build_tables(const CodeBlocks& blocks, const Lookup
     const auto n = blocks.n_codes();
     const int n_bytes = blocks.n_bytes();
     if (n < 1 || n > UINT32_MAX) return nullptr;
-    Made<std::uint8_t> codes(static_cast<std::size_t>(n) * n_bytes);
+    HugePageVector<std::uint8_t> codes(static_cast<std::size_t>(n) * n_bytes);
     blocks.read_all(codes.data(), 0, n);
     const auto different = about_distinct(codes, lookups);
     const auto memory = [&](const std::vector<int>& key_bits, const std::vector<double>& n_used) {

@@ -25,7 +25,7 @@ struct PruneTable {
     std::vector<std::uint8_t> rest;  // the numbers of bytes that are not all key, as stored: one that is partly key first
     bool counted = false;            // whether a byte behind the others tells how many rows a code has, 255 at most
     KeyDirectory keys;
-    Shared<std::uint8_t> groups;     // of 16 codes
+    SharedArray<std::uint8_t> groups;  // of 16 codes
     std::int64_t n_distinct = 0;
 
     std::uint32_t n_keys() const { return std::uint32_t{1} << key_bits; }
@@ -88,9 +88,9 @@ struct PruneTables {
     BitOrder bits;                  // of the codes in tables
     int n_held = 0;                 // bytes of a code in that order; those behind counted nothing when tables were built
     std::vector<PruneTable> tables;
-    Shared<std::uint32_t> rows;     // positions, by place; those of equal codes by id
-    Shared<std::uint32_t> marks;    // a bit for each of them that is the first of its place; empty when each place has one
-    Shared<std::uint32_t> marked;   // where the rows of each 16th place begin; empty likewise
+    SharedArray<std::uint32_t> rows;    // positions, by place; those of equal codes by id
+    SharedArray<std::uint32_t> marks;   // a bit for each that is the first of its place; empty when each place has one
+    SharedArray<std::uint32_t> marked;  // where the rows of each 16th place begin; empty likewise
 
     std::int64_t memory() const;
     // Whether all that counts under some weights is held.

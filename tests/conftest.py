@@ -270,3 +270,33 @@ def start_cluster(tmp_path):
     for one in started:
         one.kill()
         one.wait()
+
+
+@pytest.fixture(scope="session", params=["numpy", pytest.param("native", marks=pytest.mark.native)])
+def kernels(request):
+    """Both modules that compute: the NumPy twins, and the extension."""
+    from cghash._kernels import native, twins
+
+    if request.param == "native" and native is None:
+        pytest.skip("the native extension was not built")
+    return twins if request.param == "numpy" else native
+
+
+@pytest.fixture(scope="session")
+def on_each_instruction_set():
+    """Gives `on_each_instruction_set(work)`: what some work of the extension gives on each instruction set."""
+    from cghash._kernels import native
+
+    if native is None:
+        pytest.skip("the native extension was not built")
+
+    def answers(work):
+        before = native.instruction_set()
+        try:
+            for name in native.instruction_sets():
+                native.choose_instruction_set(name)
+                yield work()
+        finally:
+            native.choose_instruction_set(before)
+
+    return answers

@@ -23,7 +23,17 @@ LAYERS = [
     ("device",),  # the backend of GPUs
     ("learning",),  # the method, and the backend of the CPU
     ("storage", "codes", "reading"),  # files and codes, whatever is in them
-    ("_arrays", "_interrupts", "_kernels", "_parameters", "_validation", "_items", "_tensors", "_unfinished"),
+    (
+        "_arrays",
+        "_file_locks",
+        "_interrupts",
+        "_items",
+        "_kernels",
+        "_parameters",
+        "_tensors",
+        "_unfinished",
+        "_validation",
+    ),
     ("exceptions",),
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}

@@ -12,10 +12,7 @@ from cghash.codes import whole_weights
 
 pytestmark = [pytest.mark.core, pytest.mark.portable]
 
-BOTH = [pytest.param(twins, id="numpy")]
 ISAS = native.instruction_sets() if native is not None else []
-if native is not None:
-    BOTH.append(pytest.param(native, id="native", marks=pytest.mark.native))
 needs_native = pytest.mark.skipif(native is None, reason="needs the native extension")
 WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 11, 16, 17, 20, 24, 33, 64, 128]
 PLENTY = 1e12
@@ -38,6 +35,17 @@ def written_out(codes, query, weights, ids, allowed):
             distance = sum(int(w) for w, bit in zip(weights, bits, strict=True) if bit)
             found.append((distance, int(ids[position]) if ids is not None else position))
     return sorted(found)
+
+
+def holding(codes, kernels=native):
+    blocks = kernels.CodeBlocks(codes.shape[1])
+    blocks.append(codes)
+    return blocks
+
+
+def assert_equal(answers, expected):
+    for answer, right in zip(answers, expected, strict=True):
+        np.testing.assert_array_equal(answer, right)
 
 
 def packed(allowed):
@@ -97,21 +105,16 @@ def assert_exact(blocks, case, k, n_threads):
         assert pairs[offsets[row] : offsets[row + 1]] == [pair for pair in everything if pair[0] <= radius]
 
 
-@pytest.mark.parametrize("kernels", BOTH)
 @settings(max_examples=25)
 @given(case=cases(most=300), k=st.sampled_from([1, 7, 400]))
 def test_search_is_what_is_written_out(kernels, case, k):
-    blocks = kernels.CodeBlocks(case[1].shape[1])
-    blocks.append(case[1])
-    assert_exact(blocks, case, k, 1)
+    assert_exact(holding(case[1], kernels), case, k, 1)
 
 
-@pytest.mark.parametrize("kernels", BOTH)
 def test_distances_are_multiples_of_a_unit(kernels):
     rng = np.random.default_rng(0)
     codes, weights = some_codes(rng, 50, 3, 0.5), some_weights(rng, 24, "random")
-    blocks = kernels.CodeBlocks(3)
-    blocks.append(codes)
+    blocks = holding(codes, kernels)
     some, radius = np.arange(20), int(weights.sum()) // 2
     for search, ask in [
         (blocks.search, (codes[:4], 60, weights, None, None, 50, 1)),
@@ -131,32 +134,20 @@ def same_answers(native_blocks, twin_blocks, case, k, n_threads):
     _, codes, queries, weights, ids, allowed = case
     ask = queries, k, weights, ids, *marks(allowed, len(codes))
     expected = twin_blocks.search(*ask, 1)
-    for answer, right in zip(native_blocks.search(*ask, n_threads), expected, strict=True):
-        np.testing.assert_array_equal(answer, right)
+    assert_equal(native_blocks.search(*ask, n_threads), expected)
     for row in range(2):  # a query on its own goes another way
         alone = native_blocks.search(queries[row : row + 1], *ask[1:], n_threads)
-        for answer, right in zip(alone, expected, strict=True):
-            np.testing.assert_array_equal(answer[0], right[row])
+        assert_equal((answer[0] for answer in alone), (right[row] for right in expected))
     radius = int(np.median(expected[0][expected[1] >= 0])) if np.any(expected[1] >= 0) else 0
-    ask = queries, radius, weights, ids, *marks(allowed, len(codes))
-    for answer, right in zip(
-        native_blocks.range_search(*ask, n_threads), twin_blocks.range_search(*ask, 1), strict=True
-    ):
-        np.testing.assert_array_equal(answer, right)
-    ask = queries[:1], *ask[1:]  # on its own
-    for answer, right in zip(
-        native_blocks.range_search(*ask, n_threads), twin_blocks.range_search(*ask, 1), strict=True
-    ):
-        np.testing.assert_array_equal(answer, right)
+    for some in (queries, queries[:1]):  # on its own
+        ask = some, radius, weights, ids, *marks(allowed, len(codes))
+        assert_equal(native_blocks.range_search(*ask, n_threads), twin_blocks.range_search(*ask, 1))
 
 
 @settings(max_examples=40)
 @given(case=cases(), k=st.sampled_from([1, 10, 100, 5000]), n_threads=st.integers(1, 3))
 def test_scan_finds_what_the_twin_finds(isa, case, k, n_threads):
-    blocks, twin = native.CodeBlocks(case[1].shape[1]), twins.CodeBlocks(case[1].shape[1])
-    blocks.append(case[1])
-    twin.append(case[1])
-    same_answers(blocks, twin, case, k, n_threads)
+    same_answers(holding(case[1]), holding(case[1], twins), case, k, n_threads)
 
 
 def some_keys(data, n_bytes):
@@ -176,9 +167,8 @@ def some_keys(data, n_bytes):
 def test_pruning_finds_what_the_twin_finds_also_after_changes(isa, case, k, n_threads, data):
     rng, codes, _, weights, ids, allowed = case
     n, n_bytes = codes.shape
-    blocks, twin = native.CodeBlocks(n_bytes), twins.CodeBlocks(n_bytes)
     covered = data.draw(st.integers(0, n))
-    blocks.append(codes[:covered])
+    blocks, twin = holding(codes[:covered]), holding(codes, twins)
     some = None if ids is None else ids[:covered].copy()
     bits = packed(allowed[:covered]) if allowed is not None and data.draw(st.booleans()) else None
     if bits is not None:
@@ -187,7 +177,6 @@ def test_pruning_finds_what_the_twin_finds_also_after_changes(isa, case, k, n_th
     kept = blocks.prepare(weights, some, bits, PLENTY, always, 2, some_keys(data, n_bytes))
     assert kept or not always or not covered or (bits is not None and not bits.any())
     blocks.append(codes[covered:])
-    twin.append(codes)
     changed = rng.permutation(n)[: data.draw(st.integers(0, 6))].astype(np.int64)
     new = rng.integers(0, 256, (len(changed), n_bytes), dtype=np.uint8)
     for each in (blocks, twin):
@@ -201,9 +190,7 @@ def test_pruning_of_crowded_keys_misses_nothing(isa, n_bytes, kind):
     rng = np.random.default_rng(n_bytes)
     codes = rng.integers(0, 4, (12_000, n_bytes), dtype=np.uint8) * 37  # four values a byte: a thousand codes a key
     weights = some_weights(rng, 8 * n_bytes, kind)
-    blocks, twin = native.CodeBlocks(n_bytes), twins.CodeBlocks(n_bytes)
-    blocks.append(codes)
-    twin.append(codes)
+    blocks, twin = holding(codes), holding(codes, twins)
     assert blocks.prepare(weights, None, None, PLENTY, True, 2)
     queries = np.concatenate([codes[:4], rng.integers(0, 256, (2, n_bytes), dtype=np.uint8)])
     for k in (1, 10, 200):
@@ -220,9 +207,7 @@ def test_rows_of_equal_codes_are_counted(isa, n_distinct, k, ids):
     codes = different[rng.zipf(1.4, 12_000) % n_distinct]
     weights = some_weights(rng, 40, "random")
     named = None if ids is None else rng.permutation(len(codes)).astype(np.int64)
-    blocks, twin = native.CodeBlocks(5), twins.CodeBlocks(5)
-    blocks.append(codes)
-    twin.append(codes)
+    blocks, twin = holding(codes), holding(codes, twins)
     assert blocks.prepare(weights, named, None, PLENTY, True, 2)
     assert blocks.prepared()["size"][2]
     queries = np.concatenate([codes[:3], rng.integers(0, 256, (3, 5), dtype=np.uint8)])
@@ -238,9 +223,7 @@ def test_two_threads_miss_nothing_that_is_far(k, key_bits):
     """Evenly spread codes: the nearest are far, and found late, when a second thread has joined."""
     rng = np.random.default_rng(k)
     codes, weights = rng.integers(0, 256, (60_000, 8), dtype=np.uint8), some_weights(rng, 64, "random")
-    blocks, plain = native.CodeBlocks(8), native.CodeBlocks(8)
-    for each in (blocks, plain):
-        each.append(codes)
+    blocks, plain = holding(codes), holding(codes)
     assert blocks.prepare(weights, None, None, PLENTY, True, 2, key_bits)
     for query in rng.integers(0, 256, (30, 1, 8), dtype=np.uint8):
         ask = weights, None, None, len(codes)
@@ -249,8 +232,7 @@ def test_two_threads_miss_nothing_that_is_far(k, key_bits):
             (blocks.search(query, k, *ask, 2), plain.search(query, k, *ask, 1)),
             (blocks.range_search(query, radius, *ask, 2), plain.range_search(query, radius, *ask, 1)),
         ]:
-            for answer, right in zip(found, expected, strict=True):
-                np.testing.assert_array_equal(answer, right)
+            assert_equal(found, expected)
 
 
 @pytest.mark.native
@@ -260,19 +242,15 @@ def test_keys_are_long_where_codes_are_crowded(share, longest):
     rng = np.random.default_rng(0)
     codes = np.packbits(rng.random((600_000, 64)) < share, axis=1)
     weights = some_weights(rng, 64, "random")
-    blocks = native.CodeBlocks(8)
-    blocks.append(codes)
+    blocks = holding(codes)
     native.choose_instruction_set("baseline")  # whose speed is known
     assert blocks.prepare(weights, None, None, PLENTY, True, 2)
     native.choose_instruction_set("")
     tables = blocks.prepared()
     assert max(16 * len(tables[f"words{t}"]) for t in range(4) if f"words{t}" in tables) == 2**longest
-    plain = native.CodeBlocks(8)
-    plain.append(codes)
     queries = codes[::60_000] ^ np.packbits(rng.random((10, 64)) < 0.02, axis=1)
     ask = queries, 10, weights, None, None, len(codes), 2
-    for answer, right in zip(blocks.search(*ask), plain.search(*ask), strict=True):
-        np.testing.assert_array_equal(answer, right)
+    assert_equal(blocks.search(*ask), holding(codes).search(*ask))
 
 
 @pytest.mark.native
@@ -280,9 +258,7 @@ def test_keys_are_long_where_codes_are_crowded(share, longest):
 def test_the_longest_keys_miss_nothing():
     rng = np.random.default_rng(0)
     codes, weights = some_codes(rng, 3000, 5, 0.1), some_weights(rng, 40, "random")
-    blocks, twin = native.CodeBlocks(5), twins.CodeBlocks(5)
-    blocks.append(codes)
-    twin.append(codes)
+    blocks, twin = holding(codes), holding(codes, twins)
     assert blocks.prepare(weights, None, None, PLENTY, True, 2, [24, 9])
     assert 16 * len(blocks.prepared()["words0"]) == 2**24
     same_answers(blocks, twin, (rng, codes, codes[:5], weights, None, None), 10, 2)
@@ -297,17 +273,14 @@ def test_tables_hold_no_bytes_that_count_nothing(isa, n_counting, held, k):
     weights[rng.permutation(64)[n_counting:]] = 0
     codes = some_codes(rng, 6000, 8, 0.05)
     ids = rng.permutation(len(codes)).astype(np.int64)
-    blocks, twin = native.CodeBlocks(8), twins.CodeBlocks(8)
-    blocks.append(codes)
-    twin.append(codes)
+    blocks, twin = holding(codes), holding(codes, twins)
     assert blocks.prepare(weights, ids, None, PLENTY, True, 2)
     tables = blocks.prepared()
     assert tables["size"][3] == held
     if n_counting == 8 * held:
         counting = codes & np.packbits(weights > 0, bitorder="little")
         assert tables["size"][1] == len(np.unique(counting, axis=0)) < len(codes)
-    other = native.CodeBlocks(8)
-    other.append(codes)
+    other = holding(codes)
     other.adopt(tables, True)
     queries = np.concatenate([codes[:4], rng.integers(0, 256, (2, 8), dtype=np.uint8)])
     for each in (blocks, other):
@@ -319,9 +292,7 @@ def test_tables_hold_no_bytes_that_count_nothing(isa, n_counting, held, k):
 def test_weights_that_count_what_tables_lack_are_scanned():
     rng = np.random.default_rng(0)
     codes = some_codes(rng, 6000, 8, 0.3)
-    blocks, twin = native.CodeBlocks(8), twins.CodeBlocks(8)
-    blocks.append(codes)
-    twin.append(codes)
+    blocks, twin = holding(codes), holding(codes, twins)
     all_count = some_weights(rng, 64, "random") + 1
     few_count, fewer_count = all_count.copy(), all_count.copy()
     few_count[rng.permutation(64)[40:]] = 0
@@ -340,8 +311,7 @@ def test_weights_that_count_what_tables_lack_are_scanned():
 @needs_native
 @pytest.mark.parametrize("key_bits", [[7], [25], [-3], [16, 16, 16], [8, 8, 8, 8, 8], [17, 17]])
 def test_keys_for_which_codes_have_no_room_are_refused(key_bits):
-    blocks = native.CodeBlocks(5)
-    blocks.append(np.zeros((9, 5), dtype=np.uint8))
+    blocks = holding(np.zeros((9, 5), dtype=np.uint8))
     with pytest.raises(ValueError, match="key"):
         blocks.prepare(np.ones(40, dtype=np.int64), None, None, PLENTY, True, 1, key_bits)
 
@@ -353,12 +323,10 @@ def test_keys_for_which_codes_have_no_room_are_refused(key_bits):
 def test_tables_take_no_more_than_they_may(n_bytes, most, share):
     """Keys are made shorter and tables left out, down to none."""
     rng = np.random.default_rng(0)
-    n = 600_000
+    n = 100_000
     codes = some_codes(rng, n, n_bytes, share)
     codes[::1000] = codes[0]
-    blocks, plain = native.CodeBlocks(n_bytes), native.CodeBlocks(n_bytes)
-    for each in (blocks, plain):
-        each.append(codes)
+    blocks, plain = holding(codes), holding(codes)
     weights = some_weights(rng, 8 * n_bytes, "random")
     found = []
     for room in [0.0, n, *np.arange(4.0, 12.0) * n, 16 * n, 20 * n, 30 * n, 50 * n, 1e9]:
@@ -366,53 +334,38 @@ def test_tables_take_no_more_than_they_may(n_bytes, most, share):
         found.append(sum(name.startswith("groups") for name in blocks.prepared()))
         assert blocks.info()["prune_bytes"] <= room
         ask = codes[:1], 10, weights, None, None, n, 1
-        for answer, right in zip(blocks.search(*ask), plain.search(*ask), strict=True):
-            np.testing.assert_array_equal(answer, right)
+        assert_equal(blocks.search(*ask), plain.search(*ask))
     assert found[:2] == [0, 0]
     assert max(found) <= most
     assert found[-1] > 0
 
 
-@pytest.mark.parametrize("kernels", BOTH)
 @settings(max_examples=20)
 @given(case=cases(most=400), k=st.sampled_from([1, 20, 500]))
 def test_search_among_positions(kernels, case, k):
     rng, codes, queries, weights, ids, _ = case
     allowed = rng.random(len(codes)) < 0.1
     positions = rng.permutation(np.flatnonzero(allowed))
-    blocks = kernels.CodeBlocks(codes.shape[1])
-    blocks.append(codes)
+    blocks, radius = holding(codes, kernels), int(weights.sum()) // 3
     ask = weights, ids, *marks(allowed, len(codes)), 1
     few = weights, ids, 2
-    for answer, right in zip(
-        blocks.search_among(queries, positions, k, *few), blocks.search(queries, k, *ask), strict=True
-    ):
-        np.testing.assert_array_equal(answer, right)
-    radius = int(weights.sum()) // 3
-    found, right = (
-        blocks.range_search_among(queries, positions, radius, *few),
-        blocks.range_search(queries, radius, *ask),
-    )
-    for a, b in zip(found, right, strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_equal(blocks.search_among(queries, positions, k, *few), blocks.search(queries, k, *ask))
+    found = blocks.range_search_among(queries, positions, radius, *few)
+    assert_equal(found, blocks.range_search(queries, radius, *ask))
 
 
-@pytest.mark.parametrize("kernels", BOTH)
 @settings(max_examples=20)
 @given(case=cases(most=400))
 def test_blocks_and_tables_can_be_taken_over(kernels, case):
     _, codes, _, weights, ids, _ = case
-    blocks, second = kernels.CodeBlocks(codes.shape[1]), kernels.CodeBlocks(codes.shape[1])
-    blocks.append(codes)
+    blocks, second = holding(codes, kernels), kernels.CodeBlocks(codes.shape[1])
     blocks.prepare(weights, ids, None, PLENTY, True, 1)
     second.attach(np.concatenate([np.zeros(0, dtype=np.uint8), *blocks.chunks()]), len(codes))
     if blocks.prepared():
         second.adopt({name: array.copy() for name, array in blocks.prepared().items()}, True)
     np.testing.assert_array_equal(second.get(np.arange(len(codes))), codes)
     assert second.n_prepared == blocks.n_prepared
-    twin = twins.CodeBlocks(codes.shape[1])
-    twin.append(codes)
-    same_answers(second, twin, case, 5, 1)
+    same_answers(second, holding(codes, twins), case, 5, 1)
     second.append(codes[:70])
     np.testing.assert_array_equal(second.get(np.arange(len(codes), second.n_codes)), codes[:70])
 
@@ -426,16 +379,14 @@ def test_tables_that_were_tampered_with_are_refused_or_do_no_harm(data):
     codes = some_codes(rng, 2000, 8, 0.05)
     codes[:: data.draw(st.sampled_from([2, 7]))] = codes[0]  # half of them: rows are counted
     weights = some_weights(rng, 64, "random")
-    blocks = native.CodeBlocks(8)
-    blocks.append(codes)
+    blocks = holding(codes)
     assert blocks.prepare(weights, None, None, PLENTY, True, 1, data.draw(st.sampled_from([[], [17, 20, 9], [18]])))
     arrays = {name: array.copy() for name, array in blocks.prepared().items()}
     name = data.draw(st.sampled_from(sorted(arrays)))
     arrays[name] = tampered(arrays[name], data.draw(st.sampled_from(TAMPERS)), rng)
     if data.draw(st.integers(0, 9)) == 0:
         del arrays[name]
-    second = native.CodeBlocks(8)
-    second.append(codes)
+    second = holding(codes)
     try:
         second.adopt(arrays, True)
     except (ValueError, KeyError):
@@ -459,7 +410,6 @@ def tampered(array, how, rng):
     return array
 
 
-@pytest.mark.parametrize("kernels", BOTH)
 def test_wrong_calls_are_refused(kernels):
     for n_bytes in (0, 129):
         with pytest.raises(ValueError, match="n_bytes"):

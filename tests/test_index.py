@@ -214,7 +214,7 @@ def test_an_add_that_runs_out_of_memory_leaves_what_was_there(monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(index._ids), "append", fail)
+        patch.setattr(type(index._table.ids), "append", fail)
         with pytest.raises(MemoryError):
             index.add(np.full((100, 2), 9, dtype=np.uint8), np.arange(500, 600))
     assert index.ids.tolist() == list(range(10))
@@ -233,7 +233,7 @@ def test_threads_may_change_and_all_answer_the_same(n, n_bits, n_queries, explic
     queries = rng.integers(0, 256, (n_queries, n_bits // 8), dtype=np.uint8)
     expected = index.search(queries, 20)
     index.n_jobs = 3
-    assert index._threads == 3
+    assert index._table.n_threads == 3
     assert_same(index.search(queries, 20), expected)
 
 
@@ -258,7 +258,7 @@ def test_nothing_added_changes_nothing():
     index = WeightedHammingIndex(8)
     index.add(codes8)
     index.add(codes8[:0], [])
-    assert index._ids.explicit is None
+    assert index._table.ids.explicit is None
     assert index.next_id == 2
 
 
@@ -278,8 +278,8 @@ def test_tables_are_dropped_when_codes_outgrow_the_memory_that_is_allowed():
     index = WeightedHammingIndex(64, rng.random(64), max_memory=30_000_000)
     some = random_codes(rng, 500_000, 64, 400_000)
     index.add(some)
-    index._blocks.prepare(index._whole, None, None, 2e7, True, 2)
-    prepared = index._blocks.n_prepared
+    index._table.blocks.prepare(index._table.whole, None, None, 2e7, True, 2)
+    prepared = index._table.blocks.n_prepared
     assert index.info()["memory"] <= 30_000_000
     index.add(np.concatenate([some] * 6))
     assert index.info()["n_prepared"] == 0

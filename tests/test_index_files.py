@@ -24,7 +24,7 @@ from cghash import WeightedHammingIndex, _kernels
 from cghash._kernels import twins
 from cghash.codes import pack
 from cghash.exceptions import FormatError, InvalidInputError
-from cghash.index import files
+from cghash.index import index_files
 from cghash.index.sections import PAGE, Section, SectionFile, _header, _read_header
 
 pytestmark = pytest.mark.core
@@ -51,9 +51,12 @@ def assert_same(one, other):
     assert (one.weights is None) == (other.weights is None)
     assert one.weights is None or np.array_equal(one.weights, other.weights)
     assert len(one) == len(other)
-    assert one._ids.next_id == other._ids.next_id
-    queries = random_codes(np.random.default_rng(9), 3, one.n_bits)
-    for a, b in zip(one.search(queries, 7), other.search(queries, 7), strict=True):
+    assert one._table.ids.next_id == other._table.ids.next_id
+    assert_same_answers(one, other, random_codes(np.random.default_rng(9), 3, one.n_bits), 7)
+
+
+def assert_same_answers(one, other, queries, k):
+    for a, b in zip(one.search(queries, k), other.search(queries, k), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -143,7 +146,7 @@ def test_files_of_version_1_still_load(name):
         assert told["weights"] == (None if index.weights is None else index.weights.tolist())
         distances, ids = index.search(np.array(told["queries"], dtype=np.uint8), 5)
         assert (distances.tolist(), ids.tolist()) == (told["distances"], told["found"])
-        assert index._ids.next_id == told["next_id"]
+        assert index._table.ids.next_id == told["next_id"]
         assert index.functions is None
     WeightedHammingIndex.verify(FIXTURES / f"index-v1-{name}.cghash")
 
@@ -172,16 +175,16 @@ def test_tables_go_along_until_positions_change(tmp_path, monkeypatch):
     index.prepare()
     index.save(tmp_path / "i")
     with WeightedHammingIndex.load(tmp_path / "i", writable=True) as loaded:
-        held = loaded._blocks.prepared()
+        held = loaded._table.blocks.prepared()
         assert held["order"].dtype == np.uint32
         assert held["order"].shape == (5000, 1)
         assert held["unit"].tolist() == [0.5]
         loaded.reweight(None)
         loaded.compact()
-        assert loaded._blocks.prepared()["order"].shape == (5000, 1)
+        assert loaded._table.blocks.prepared()["order"].shape == (5000, 1)
         loaded.remove(loaded.ids[:1])
         loaded.compact()
-        assert loaded._blocks.prepared() == {}
+        assert loaded._table.blocks.prepared() == {}
 
 
 def test_tables_of_another_layout_are_passed_over(tmp_path, monkeypatch):
@@ -189,16 +192,16 @@ def test_tables_of_another_layout_are_passed_over(tmp_path, monkeypatch):
     index = an_index(np.random.default_rng(0), n=5000)
     index.prepare()
     index.save(tmp_path / "i")
-    monkeypatch.setattr(files, "TABLES_VERSION", files.TABLES_VERSION + 1)
+    monkeypatch.setattr(index_files, "TABLES_VERSION", index_files.TABLES_VERSION + 1)
     loaded = WeightedHammingIndex.load(tmp_path / "i")
-    assert loaded._blocks.prepared() == {}
+    assert loaded._table.blocks.prepared() == {}
     assert_same(loaded, index)
 
 
 def test_tables_that_do_not_fit_the_codes_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(_kernels, "CodeBlocks", WithTables)
     index = an_index(np.random.default_rng(0), n=5000)
-    index._blocks.held = {"order": np.arange(7)}
+    index._table.blocks.held = {"order": np.arange(7)}
     index.save(tmp_path / "i")
     with pytest.raises(FormatError, match="order must have an entry for each code"):
         WeightedHammingIndex.load(tmp_path / "i")
@@ -247,16 +250,18 @@ def test_verify_compares_tables_with_the_codes(tmp_path, monkeypatch, with_copie
         np.tile(random_codes(rng, 300, 64), (2 if with_copies else 1, 1)), rng.permutation(600 if with_copies else 300)
     )
     index.remove(index.ids[:3])
-    index._blocks.prepare(index._whole, index._ids.explicit, index._ids.allowed, 1e9, True, 1, [8, 12, 16])
+    index._table.blocks.prepare(
+        index._table.whole, index._table.ids.explicit, index._table.ids.allowed, 1e9, True, 1, [8, 12, 16]
+    )
     index.update(random_codes(rng, 2, 64), index.ids[:2])
     index.remove(index.ids[5:8])
     index.save(tmp_path / "whole")
     assert WeightedHammingIndex.verify(tmp_path / "whole")["n_codes"] == len(index)
-    tables, passed = index._blocks.prepared(), []
+    tables, passed = index._table.blocks.prepared(), []
     for _ in range(200):
         name, arrays = altered(tables, rng)
         with monkeypatch.context() as patch:
-            patch.setattr(type(index._blocks), "prepared", lambda blocks, arrays=arrays: arrays)
+            patch.setattr(type(index._table.blocks), "prepared", lambda blocks, arrays=arrays: arrays)
             index.save(tmp_path / "altered")
         try:
             WeightedHammingIndex.verify(tmp_path / "altered")
@@ -273,8 +278,7 @@ def test_tables_that_may_not_be_built_any_more_are_not_saved_either(tmp_path):
     index.save(tmp_path / "i")
     loaded, lean = WeightedHammingIndex.load(tmp_path / "i"), WeightedHammingIndex(64, index.weights, prune=False)
     lean.add(index.reconstruct(index.ids))
-    for found, expected in zip(loaded.search(queries, 9), lean.search(queries, 9), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    assert_same_answers(loaded, lean, queries, 9)
 
 
 @pytest.mark.native
@@ -289,8 +293,7 @@ def test_codes_that_changed_after_the_tables_were_built_are_found(tmp_path, mapp
         assert index.info()["n_prepared"] == (200_000 if _kernels.native is _kernels._chosen else 0)
         lean = WeightedHammingIndex(64, index.weights, prune=False)
         lean.add(index.reconstruct(index.ids), index.ids)
-        for found, expected in zip(index.search(queries, 9), lean.search(queries, 9), strict=True):
-            np.testing.assert_array_equal(found, expected)
+        assert_same_answers(index, lean, queries, 9)
 
 
 @pytest.mark.native
@@ -301,11 +304,11 @@ def test_tables_of_codes_that_are_not_there_are_refused(tmp_path, monkeypatch, n
     monkeypatch.setattr(_kernels, "CodeBlocks", _kernels.native.CodeBlocks)
     index = WeightedHammingIndex(24)
     index.add(random_codes(np.random.default_rng(0), 300, 24))
-    index._blocks.prepare(index._whole, None, None, 1e9, True, 1)
-    tables = index._blocks.prepared()
+    index._table.blocks.prepare(index._table.whole, None, None, 1e9, True, 1)
+    tables = index._table.blocks.prepared()
     tables["size"] = np.array([n_prepared, *tables["size"][1:]])
     saved = WeightedHammingIndex(24) if empty else index
-    monkeypatch.setattr(type(index._blocks), "prepared", lambda blocks: tables)
+    monkeypatch.setattr(type(index._table.blocks), "prepared", lambda blocks: tables)
     saved.save(tmp_path / "i")
     with pytest.raises(FormatError, match="tables must cover"):
         WeightedHammingIndex.load(tmp_path / "i")
@@ -313,7 +316,7 @@ def test_tables_of_codes_that_are_not_there_are_refused(tmp_path, monkeypatch, n
 
 def sparse_file(path, n, n_bits=64):
     """A file of n codes with ids that takes no place on the disk: all zeros, and checksums that nobody looked at."""
-    about = files.About(n_bits, n, 0, False, True, False, 2 * n, True, None, "ab" * 16, None, {}, 1)
+    about = index_files.About(n_bits, n, 0, False, True, False, 2 * n, True, None, "ab" * 16, None, {}, 1)
     text = json.dumps(vars(about)).encode()
     told = Section("about", "|u1", PAGE, len(text), zlib.crc32(text.ljust(PAGE, b"\0")))
     codes = Section("codes", "|u1", told.end, about.lengths()["codes"], 0)
@@ -521,11 +524,11 @@ def test_nothing_is_allocated_beyond_the_size_of_the_file(saved, tmp_path):
 @pytest.mark.parametrize(
     ("damage", "match"),
     [
-        (lambda i: i._ids._ids.__setitem__(3, i._ids._ids[4]), "ids must be different"),
-        (lambda i: i._ids._ids.__setitem__(3, -1), "ids must be from 0 to"),
-        (lambda i: setattr(i._ids, "next_id", 5), "ids must be from 0 to 4"),
-        (lambda i: setattr(i._ids, "ascending", True), "ids must be in ascending order"),
-        (lambda i: i._blocks.put(np.array([2]), np.full((1, 3), 255, dtype=np.uint8)), "bits past n_bits=20"),
+        (lambda i: i._table.ids._ids.__setitem__(3, i._table.ids._ids[4]), "ids must be different"),
+        (lambda i: i._table.ids._ids.__setitem__(3, -1), "ids must be from 0 to"),
+        (lambda i: setattr(i._table.ids, "next_id", 5), "ids must be from 0 to 4"),
+        (lambda i: setattr(i._table.ids, "ascending", True), "ids must be in ascending order"),
+        (lambda i: i._table.blocks.put(np.array([2]), np.full((1, 3), 255, dtype=np.uint8)), "bits past n_bits=20"),
     ],
 )
 def test_verify_sees_what_checksums_do_not(tmp_path, damage, match):
@@ -553,55 +556,7 @@ def test_sections_are_read_as_they_were_written(saved, tmp_path):
     assert [section.offset % PAGE for section in sections] == [0] * 6
 
 
-# Kills, errors and neighbours
-
-
-def test_an_error_while_saving_leaves_the_old_file(saved, tmp_path, monkeypatch):
-    (tmp_path / "i").write_bytes(saved[0])
-
-    def full(handle):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        WeightedHammingIndex(8).save(tmp_path / "i")
-    assert [path.name for path in tmp_path.iterdir()] == ["i"]
-    assert (tmp_path / "i").read_bytes() == saved[0]
-
-
-SAVER = """
-import sys, numpy as np
-from cghash import WeightedHammingIndex
-indexes = []
-for value in (0, 1):
-    indexes.append(WeightedHammingIndex(64))
-    indexes[-1].add(np.full((200_000, 8), value, dtype=np.uint8))
-print("begin", flush=True)
-while True:
-    for index in indexes:
-        index.save(sys.argv[1])
-"""
-
-
-def started(code, *args):
-    command = [sys.executable, "-c", code, *map(str, args)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "begin\n"
-    return process
-
-
-def test_a_kill_while_saving_leaves_the_old_file_or_the_new(tmp_path):
-    rng = np.random.default_rng(5)
-    for _ in range(4):
-        process = started(SAVER, tmp_path / "i")
-        time.sleep(rng.uniform(0.02, 0.15))
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        if (tmp_path / "i").exists():
-            WeightedHammingIndex.verify(tmp_path / "i")
-            index = WeightedHammingIndex.load(tmp_path / "i", mmap=False)
-            assert len(np.unique(index.reconstruct(index.ids))) == 1
+# Neighbours
 
 
 READER = """

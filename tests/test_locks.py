@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from cghash._kernels import native, twins
-
 pytestmark = pytest.mark.core
 
-BOTH = [pytest.param(twins, id="numpy")]
-if native is not None:
-    BOTH.append(pytest.param(native, id="native", marks=pytest.mark.native))
 
-
-@pytest.fixture(params=BOTH)
-def lock(request):
-    return request.param.SharedLock()
+@pytest.fixture
+def lock(kernels):
+    return kernels.SharedLock()
 
 
 @pytest.fixture
@@ -50,6 +48,26 @@ def is_free(lock):
     """Whether a writer comes in soon."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(lock.write, lambda: True).result(timeout=10)
+
+
+@contextmanager
+def another_inside(lock, side):
+    """A thread that is inside until `leave` is set; and a pool for more threads."""
+    inside, leave = threading.Event(), threading.Event()
+
+    def stay():
+        inside.set()
+        assert leave.wait(timeout=30)
+
+    with ThreadPoolExecutor(3) as pool:
+        holder = pool.submit(getattr(lock, side), stay)
+        assert inside.wait(timeout=10)
+        try:
+            yield pool, leave
+        finally:
+            leave.set()
+        holder.result(timeout=10)
+    assert is_free(lock)
 
 
 def until(condition):
@@ -94,22 +112,15 @@ def test_readers_share(lock):
 
 
 def test_a_new_reader_waits_behind_a_writer_that_waits(lock):
-    order, inside, may_leave = [], threading.Event(), threading.Event()
-
-    def stay():
-        inside.set()
-        assert may_leave.wait(timeout=10)
-
-    with ThreadPoolExecutor(3) as pool:
-        first = pool.submit(lock.read, stay)
-        assert inside.wait(timeout=10)
+    order = []
+    with another_inside(lock, "read") as (pool, leave):
         writer = pool.submit(lock.write, order.append, "writer")
         time.sleep(0.05)
         reader = pool.submit(lock.read, order.append, "reader")
         time.sleep(0.05)
         assert order == []
-        may_leave.set()
-        for work in (first, writer, reader):
+        leave.set()
+        for work in (writer, reader):
             work.result(timeout=10)
     assert order == ["writer", "reader"]
 
@@ -126,21 +137,10 @@ def test_an_error_inside_lets_go(lock, side):
 
 @pytest.mark.parametrize("side", ["read", "write"])
 def test_who_waits_can_be_interrupted_and_leaves_the_door_open(lock, side):
-    inside, may_leave = threading.Event(), threading.Event()
-
-    def stay():
-        inside.set()
-        assert may_leave.wait(timeout=10)
-
-    with ThreadPoolExecutor(2) as pool:
-        holder = pool.submit(lock.write, stay)
-        assert inside.wait(timeout=10)
+    with another_inside(lock, "write"):
         threading.Timer(0.1, interrupt).start()
         with pytest.raises(KeyboardInterrupt):
             getattr(lock, side)(lambda: None)
-        may_leave.set()
-        holder.result(timeout=10)
-    assert is_free(lock)
 
 
 @pytest.mark.parametrize("side", ["read", "write"])
@@ -162,7 +162,7 @@ def test_no_interrupt_leaves_it_held(lock, side):
     thread = threading.Thread(target=interrupt_often)
     thread.start()
     take = getattr(lock, side)
-    end = time.monotonic() + 2
+    end = time.monotonic() + 1
     while time.monotonic() < end:
         try:
             is_armed = True
@@ -180,24 +180,13 @@ def test_no_interrupt_leaves_it_held(lock, side):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks beside threads, which is what is tried
 @pytest.mark.parametrize("side", ["read", "write"])
 def test_a_forked_process_lets_go_of_what_other_threads_held(lock, side):
-    inside, may_leave = threading.Event(), threading.Event()
-
-    def stay():
-        inside.set()
-        assert may_leave.wait(timeout=30)
-
-    with ThreadPoolExecutor(1) as pool:
-        holder = pool.submit(getattr(lock, side), stay)
-        assert inside.wait(timeout=10)
+    with another_inside(lock, side):
         child = os.fork()
         if not child:
             was_written = lock.reset()
             os._exit(0 if was_written == (side == "write") and lock.write(int) == 0 else 1)
         until(lambda: os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT))
         assert os.waitpid(child, 0) == (child, 0)
-        may_leave.set()
-        holder.result(timeout=10)
-    assert is_free(lock)
 
 
 @pytest.mark.parametrize("side", ["read", "write"])
@@ -222,3 +211,26 @@ def test_a_thread_that_is_inside_may_read_while_a_writer_waits(lock):
             return lock.read(lambda: writer)
 
         assert lock.read(inside).result(timeout=10) == 0
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs a compiler")
+@pytest.mark.parametrize("broken", [False, True])
+def test_the_native_lock_is_right_without_that_of_python(tmp_path, broken):
+    """Under ThreadSanitizer, which sees what nothing orders; without the mutex it does see something."""
+    here = Path(__file__).parent
+    for name in ("native/shared_lock.hpp", "tests/native/shared_lock.cpp"):
+        text = (here.parent / name).read_text()
+        if broken:
+            text = text.replace("const std::lock_guard guard(mutex_);", "")
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    program = tmp_path / "program"
+    command = ["g++", "-std=c++20", "-O1", "-fsanitize=thread", "-pthread", name, "-o", program]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    if built.returncode and "tsan" in built.stderr:
+        pytest.skip("needs ThreadSanitizer")
+    assert built.returncode == 0, built.stderr
+    options = os.environ | {"TSAN_OPTIONS": "halt_on_error=1"}
+    done = subprocess.run([program], env=options, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode != 0) == broken, done.stdout + done.stderr
+    assert ("data race" in done.stderr) == broken

@@ -5,13 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cghash._kernels import native, twins
+from cghash._kernels import native
 
 pytestmark = [pytest.mark.core, pytest.mark.portable]
-
-BOTH = [pytest.param(twins, id="numpy")]
-if native is not None:
-    BOTH.append(pytest.param(native, id="native", marks=pytest.mark.native))
 
 
 def written_out(first, second, weights, t):
@@ -38,7 +34,6 @@ def graphs(draw):
     return n, first, second, np.where(live, rng.integers(-4, 5, m) / 4.0, 0.0), rng
 
 
-@pytest.mark.parametrize("kernels", BOTH)
 @settings(max_examples=30, deadline=None)
 @given(case=graphs())
 def test_signed_graph_is_what_its_slots_say(kernels, case):
@@ -58,7 +53,6 @@ def test_signed_graph_is_what_its_slots_say(kernels, case):
     assert gains[0] == gains[1] == pytest.approx(float(weights @ (bits[first] != bits[second])))
 
 
-@pytest.mark.parametrize("kernels", BOTH)
 def test_weights_change_and_items_follow(kernels):
     first, second = np.array([0, 1, 2]), np.array([1, 2, 9])
     graph = graph_of(kernels, first, second, [1.0, 0.0, 0.0], 10)
@@ -70,7 +64,6 @@ def test_weights_change_and_items_follow(kernels):
     assert graph.items.tolist() == []
 
 
-@pytest.mark.parametrize("kernels", BOTH)
 def test_malformed_graphs_are_refused(kernels):
     rows = np.array([0, 1], dtype=np.int32)
     for first, second, n in ((rows, rows[:1], 2), (rows, rows + 1, 2), (rows - 1, rows, 2)):
@@ -86,7 +79,6 @@ def test_malformed_graphs_are_refused(kernels):
         graph.gain(np.zeros(3, dtype=np.uint8), 1)
 
 
-@pytest.mark.parametrize("kernels", BOTH)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(0, 3, 2), (1, 1, 1), (3, 7, 5), (5, 8, 4), (300, 65, 9), (513, 16, 1), (4, 5, 0)])
 def test_projections_are_matrix_products(kernels, dtype, shape):
@@ -97,71 +89,53 @@ def test_projections_are_matrix_products(kernels, dtype, shape):
 
 
 @pytest.mark.native
-@pytest.mark.skipif(native is None, reason="built without the native extension")
-def test_projections_do_not_depend_on_company_threads_or_instruction_set():
+def test_projections_do_not_depend_on_company_threads_or_instruction_set(on_each_instruction_set):
     rng = np.random.default_rng(0)
     X, coef = rng.standard_normal((700, 37)).astype(np.float32), rng.standard_normal((13, 37))
-    chosen, seen = native.instruction_set(), []
-    try:
-        for name in native.instruction_sets():
-            native.choose_instruction_set(name)
-            seen += [native.project(X, coef, threads) for threads in (1, 3)]
-            seen.append(np.vstack([native.project(X[i : i + 1], coef, 1) for i in range(len(X))]))
-            seen.append(np.hstack([native.project(X, coef[j : j + 1], 2) for j in range(len(coef))]))
-    finally:
-        native.choose_instruction_set(chosen)
-    for other in seen[1:]:
-        np.testing.assert_array_equal(seen[0], other)
+
+    def projections():
+        yield from (native.project(X, coef, threads) for threads in (1, 3))
+        yield np.vstack([native.project(X[i : i + 1], coef, 1) for i in range(len(X))])
+        yield np.hstack([native.project(X, coef[j : j + 1], 2) for j in range(len(coef))])
+
+    first, *others = on_each_instruction_set(lambda: [*projections()])
+    for found in (first, *others):
+        for one in found:
+            np.testing.assert_array_equal(one, first[0])
 
 
 @pytest.mark.native
-@pytest.mark.skipif(native is None, reason="built without the native extension")
 @pytest.mark.parametrize("d", [1, 8, 15, 33, 784])
-def test_passes_over_bytes_are_those_over_floats_on_every_instruction_set(d):
+def test_passes_over_bytes_are_those_over_floats_on_every_instruction_set(d, on_each_instruction_set):
     rng = np.random.default_rng(d)
     Z = rng.integers(0, 256, (100, d), dtype=np.uint8)
     V, R = rng.standard_normal((2, d)).astype(np.float32), rng.standard_normal((2, 100)).astype(np.float32)
-    chosen, seen = native.instruction_set(), []
-    try:
-        for name in native.instruction_sets():
-            native.choose_instruction_set(name)
-            seen += [(native.dot(one, V, 1), native.tdot(one, R, 1)) for one in (Z, Z.astype(np.float32))]
-    finally:
-        native.choose_instruction_set(chosen)
-    for dots, tdots in seen[1:]:
-        np.testing.assert_array_equal(dots, seen[0][0])
-        np.testing.assert_array_equal(tdots, seen[0][1])
+    both = Z, Z.astype(np.float32)
+    seen = [*on_each_instruction_set(lambda: [(native.dot(one, V, 1), native.tdot(one, R, 1)) for one in both])]
+    for dots, tdots in (pair for pairs in seen for pair in pairs):
+        np.testing.assert_array_equal(dots, seen[0][0][0])
+        np.testing.assert_array_equal(tdots, seen[0][0][1])
 
 
 @pytest.mark.native
-@pytest.mark.skipif(native is None, reason="built without the native extension")
 @pytest.mark.parametrize("d", [1, 8, 15, 33, 784])
-def test_sums_of_floats_are_the_same_on_every_instruction_set(d):
+def test_sums_of_floats_are_the_same_on_every_instruction_set(d, on_each_instruction_set):
     """One multiplies and adds in one step, another in two: products of floats are exact in doubles."""
     rng = np.random.default_rng(d)
     Z = (rng.standard_normal((100, d)) * 10.0 ** rng.uniform(-30, 3, (100, d))).astype(np.float32)
     R = (rng.standard_normal((2, 100)) * 10.0 ** rng.uniform(-15, 3, (2, 100))).astype(np.float32)
-    chosen, seen = native.instruction_set(), []
-    try:
-        for name in native.instruction_sets():
-            native.choose_instruction_set(name)
-            seen.append(native.tdot(Z, R, 1))
-    finally:
-        native.choose_instruction_set(chosen)
     in_order = np.zeros((2, d))
     for row, r in zip(Z.astype(np.float64), R.T.astype(np.float64), strict=True):
         in_order += np.outer(r, row)
-    for found in seen:
+    for found in on_each_instruction_set(lambda: native.tdot(Z, R, 1)):
         np.testing.assert_array_equal(found, in_order)
 
 
-@pytest.mark.parametrize("kernels", BOTH)
 def test_projection_of_other_width_is_refused(kernels):
     with pytest.raises(ValueError, match="same number of columns"):
         kernels.project(np.zeros((2, 3)), np.zeros((1, 4)), 1)
 
 
-@pytest.mark.parametrize("kernels", BOTH)
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (7, 15), (9, 16), (2500, 37), (5, 0), (20, 33_000)])
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8])
 def test_passes_are_products_for_any_number_of_threads_and_vectors(kernels, shape, dtype):

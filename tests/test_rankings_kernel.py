@@ -13,7 +13,6 @@ from cghash.lab.ranking import CodeDistances
 
 pytestmark = [pytest.mark.core, pytest.mark.portable, pytest.mark.native]
 needs_native = pytest.mark.skipif(native is None, reason="the native extension was not built")
-MODULES = [twins] if native is None else [twins, native]
 
 SIZES = [1, 2, 24, 25, 26, 63, 300, 1000]  # up to 24 keys are compared with each other, more are spread over buckets
 WEIGHTS = {
@@ -101,8 +100,7 @@ def test_many_items_are_spread_over_many_buckets():
         assert_agree(native.rank_codes(*arguments, 2), twins.rank_codes(*arguments, 1))
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
-def test_distances_are_those_of_weighted_hamming(module):
+def test_distances_are_those_of_weighted_hamming(kernels):
     rng = np.random.default_rng(4)
     bits = rng.integers(0, 2, (60, 20)).astype(np.uint8)
     weights = rng.random(20)
@@ -110,7 +108,7 @@ def test_distances_are_those_of_weighted_hamming(module):
     codes = CodeDistances.of(bits[:5], bits, weights)
     np.testing.assert_array_equal(codes.weights, np.append(whole, np.zeros(4)))
     none = np.zeros((5, 60), np.uint8), np.zeros(0, np.int64), 60, 1
-    _, _, first, group, kind, count = module.rank_codes(
+    _, _, first, group, kind, count = kernels.rank_codes(
         codes.queries, codes.items, codes.weights, np.arange(60, dtype=np.int32), *none
     )
     D = weighted_hamming(bits[:5], bits, weights)
@@ -122,11 +120,10 @@ def test_distances_are_those_of_weighted_hamming(module):
         assert (count[entries] == 1).all()
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
-def test_head_counts_the_items_of_a_kind_and_all_ties_of_its_last(module):
+def test_head_counts_the_items_of_a_kind_and_all_ties_of_its_last(kernels):
     keys = np.array([[5, 1, 5, 9, 5, 1]], np.uint64)
     kinds, relevant = np.array([1, 0, 0, 0, 1, 0], np.int32), np.array([[1, 0]], np.uint8)
-    precision, within, first, group, kind, count = module.rank_keys(keys, kinds, relevant, np.array([2, 3, 6]), 3, 1)
+    precision, within, first, group, kind, count = kernels.rank_keys(keys, kinds, relevant, np.array([2, 3, 6]), 3, 1)
     # two relevant at 1, then one relevant of three at 5, then one relevant at 9
     third = (3 / 3 + 3 / 4 + 3 / 5) / 3
     assert precision[0] == pytest.approx((1 + 1 + third + 4 / 6) / 4)
@@ -147,7 +144,6 @@ def arguments(**changed):
     return *(given | changed).values(), 1
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -168,13 +164,12 @@ def arguments(**changed):
         ({"n_head": -1}, "n_head must lie"),
     ],
 )
-def test_what_cannot_be_ranked_is_refused(module, changed, message):
+def test_what_cannot_be_ranked_is_refused(kernels, changed, message):
     with pytest.raises(ValueError, match=message):
-        module.rank_codes(*arguments(**changed))
+        kernels.rank_codes(*arguments(**changed))
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
-def test_keys_must_have_a_column_for_each_item(module):
+def test_keys_must_have_a_column_for_each_item(kernels):
     relevant, cuts = np.zeros((1, 1), np.uint8), np.zeros(0, np.int64)
     with pytest.raises(ValueError, match="keys must have a row for each query"):
-        module.rank_keys(np.zeros((1, 2), np.uint64), np.zeros(3, np.int32), relevant, cuts, 0, 1)
+        kernels.rank_keys(np.zeros((1, 2), np.uint64), np.zeros(3, np.int32), relevant, cuts, 0, 1)

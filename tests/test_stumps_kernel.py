@@ -14,7 +14,6 @@ from cghash.learning.families.ranks import dense_ranks, midpoint
 pytestmark = [pytest.mark.core, pytest.mark.portable]
 
 NONE = np.zeros(0, np.int64)
-needs_native = pytest.mark.skipif(native is None, reason="the native extension was not built")
 
 
 def oracle(X, a, b, s, taken):
@@ -31,14 +30,14 @@ def oracle(X, a, b, s, taken):
     return gain, rank, positive
 
 
-def ranked(module, X, dtype):
+def ranked(kernels, X, dtype):
     """`StumpRanks` of X, appended one feature first and then the others."""
     n, d = X.shape
     ranks, n_distinct = np.zeros((d, n), dtype), np.zeros(d, np.int64)
     for f in range(d):
         values = np.unique(X[:, f])
         ranks[f], n_distinct[f] = np.searchsorted(values, X[:, f]), len(values)
-    kernel = module.StumpRanks(n)
+    kernel = kernels.StumpRanks(n)
     kernel.append(ranks[:1], n_distinct[:1])
     kernel.append(ranks[1:], n_distinct[1:])
     return kernel
@@ -47,16 +46,6 @@ def ranked(module, X, dtype):
 def assert_same_bits(one, other):
     for x, y in zip(one, other, strict=True):
         np.testing.assert_array_equal(x, y, strict=True)
-
-
-def every_native_sweep(kernel, *problem):
-    for name in native.instruction_sets():
-        native.choose_instruction_set(name)
-        try:
-            for n_threads in (1, 3):
-                yield kernel.sweep(*problem, n_threads)
-        finally:
-            native.choose_instruction_set("")
 
 
 @st.composite
@@ -86,14 +75,15 @@ def test_twin_finds_what_enumeration_finds(problem, dtype):
 
 
 @pytest.mark.native
-@needs_native
 @settings(max_examples=150, deadline=None)
 @given(problems(), st.sampled_from([np.uint8, np.uint16, np.uint32]))
-def test_every_instruction_set_finds_what_enumeration_finds(problem, dtype):
+def test_every_instruction_set_finds_what_enumeration_finds(on_each_instruction_set, problem, dtype):
     X, a, b, s, taken = problem
     expected = oracle(X, a, b, s, taken)
-    for found in every_native_sweep(ranked(native, X, dtype), a, b, s, *taken_arrays(taken)):
-        assert_same_bits(found, expected)
+    kernel = ranked(native, X, dtype)
+    for found in on_each_instruction_set(lambda: [kernel.sweep(a, b, s, *taken_arrays(taken), n) for n in (1, 3)]):
+        for one in found:
+            assert_same_bits(one, expected)
 
 
 def wide_problem(n_items, n_levels, n_features=19, m=5000):
@@ -106,17 +96,18 @@ def wide_problem(n_items, n_levels, n_features=19, m=5000):
 
 
 @pytest.mark.native
-@needs_native
 @pytest.mark.parametrize(
     ("n_items", "n_levels"), [(5000, 256), (5000, 257), (70_000, 10**9)], ids=["8", "16", "32 bits"]
 )
-def test_real_weights_give_the_same_bits_everywhere(n_items, n_levels):
+def test_real_weights_give_the_same_bits_everywhere(on_each_instruction_set, n_items, n_levels):
     X, a, b, s = wide_problem(n_items, n_levels)
     taken = np.array([0, 2]), np.array([5, 0])
     expected = ranked(twins, X, np.uint32).sweep(a, b, s, *taken, 1)
     assert expected[1][2] == -1  # its only threshold is taken
-    for found in every_native_sweep(ranked(native, X, np.uint32), a, b, s, *taken):
-        assert_same_bits(found, expected)
+    kernel = ranked(native, X, np.uint32)
+    for found in on_each_instruction_set(lambda: [kernel.sweep(a, b, s, *taken, n) for n in (1, 3)]):
+        for one in found:
+            assert_same_bits(one, expected)
 
 
 def test_real_weights_agree_with_enumeration():
@@ -143,12 +134,6 @@ def test_barring_the_best_again_and_again_lists_all_thresholds_by_falling_gain()
     assert gains == sorted(gains, reverse=True)
 
 
-BOTH = pytest.mark.parametrize(
-    "module", [twins, pytest.param(native, marks=[pytest.mark.native, needs_native])], ids=["twin", "native"]
-)
-
-
-@BOTH
 @pytest.mark.parametrize(
     ("ranks", "n_distinct", "message"),
     [
@@ -161,8 +146,8 @@ BOTH = pytest.mark.parametrize(
         (np.array([[0, 2**32 - 1, 2]], np.uint32), np.array([3]), "ranks"),
     ],
 )
-def test_malformed_ranks_are_refused_and_leave_no_trace(module, ranks, n_distinct, message):
-    kernel = module.StumpRanks(3)
+def test_malformed_ranks_are_refused_and_leave_no_trace(kernels, ranks, n_distinct, message):
+    kernel = kernels.StumpRanks(3)
     with pytest.raises(ValueError, match=message):
         kernel.append(ranks, n_distinct)
     assert kernel.n_features == 0
@@ -178,7 +163,6 @@ GOOD = {
 }
 
 
-@BOTH
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -197,38 +181,35 @@ GOOD = {
         ("taken_rank", np.array([-1])),
     ],
 )
-def test_malformed_problems_are_refused(module, name, value):
-    kernel = module.StumpRanks(3)
+def test_malformed_problems_are_refused(kernels, name, value):
+    kernel = kernels.StumpRanks(3)
     kernel.append(np.array([[0, 1, 2]], np.uint16), np.array([3]))
     kernel.sweep(*GOOD.values())
     with pytest.raises(ValueError, match=name):
         kernel.sweep(*(GOOD | {name: value}).values())
 
 
-@BOTH
-def test_numbers_of_another_type_are_refused_not_wrapped(module):
-    kernel = module.StumpRanks(3)
+def test_numbers_of_another_type_are_refused_not_wrapped(kernels):
+    kernel = kernels.StumpRanks(3)
     with pytest.raises(TypeError):
         kernel.append(np.array([[0, 256, 512]]), np.array([3]))
     with pytest.raises(TypeError):
         kernel.sweep(*(GOOD | {"a": np.array([0, 2**32])}).values())
     for n_items in (-1, 2**31):
         with pytest.raises(ValueError, match="n_items"):
-            module.StumpRanks(n_items)
+            kernels.StumpRanks(n_items)
 
 
-@BOTH
-def test_no_features_and_no_items(module):
+def test_no_features_and_no_items(kernels):
     for n_items in (0, 1, 2):
-        gain, rank, positive = module.StumpRanks(n_items).sweep(
+        gain, rank, positive = kernels.StumpRanks(n_items).sweep(
             *(np.zeros(0, v.dtype) for v in list(GOOD.values())[:5]), 2
         )
         assert gain.shape == rank.shape == positive.shape == (0,)
 
 
-@BOTH
-def test_features_take_no_wider_type_than_their_ranks_need(module):
-    kernel = module.StumpRanks(1000)
+def test_features_take_no_wider_type_than_their_ranks_need(kernels):
+    kernel = kernels.StumpRanks(1000)
     few = np.tile(np.arange(1000) % 256, (16, 1)).astype(np.uint32)
     kernel.append(few, np.full(16, 256))
     assert kernel.n_bytes == few.size

@@ -23,9 +23,7 @@ WRITE_AND_KILL = """
 import os, random, signal, sys, time
 from pathlib import Path
 from cghash.storage import write_atomically
-from cghash.workspace import Workspace
 from cghash.workspace.creation import atomic_folder
-from cghash.workspace.worker import work
 
 def write(folder):
     os.write(ready, b"x")
@@ -40,7 +38,7 @@ def write(folder):
 
 random.seed(0)
 folder, left = Path(sys.argv[1]), 0
-for _ in range(150):
+for _ in range(50):
     waiting, ready = os.pipe()
     if not (child := os.fork()):
         try:
@@ -62,10 +60,10 @@ print(left, sorted(os.listdir(folder)))
 """
 
 
-def test_the_next_writer_removes_what_150_kills_left(tmp_path):
+def test_the_next_writer_removes_what_50_kills_left(tmp_path):
     done = subprocess.run([sys.executable, "-c", WRITE_AND_KILL, tmp_path], capture_output=True, text=True)
     left, names = done.stdout.strip().split(" ", 1)
-    assert int(left) > 10, "kills that left something"
+    assert int(left) > 3, "kills that left something"
     assert names == "['a [file].bin', 'a folder']"
 
 
@@ -121,7 +119,7 @@ def test_a_writer_whose_new_file_was_taken_for_abandoned_makes_another(tmp_path,
 
 
 def test_without_locks_files_are_written_and_nothing_is_removed(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setattr("cghash._file_locks._fcntl", None)
     (tmp_path / LEFT).write_bytes(b"")
     write_atomically(tmp_path / "file.bin", b"whole")
     assert sorted(os.listdir(tmp_path)) == [LEFT, "file.bin"]
@@ -187,12 +185,11 @@ FULL = """
 import resource, sys
 import numpy as np
 from cghash.storage import written_atomically
-from cghash.workspace import Workspace
-from cghash.workspace.creation import atomic_folder
-from cghash.workspace.worker import work
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 try:
     if sys.argv[1] == "folder":
+        from cghash.workspace.creation import atomic_folder
+
         with atomic_folder(sys.argv[2]) as aside:
             (aside / "content").write_bytes(bytes(1 << 21))
     else:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "CGHash": ".hasher",
     "FitResult": ".learning.result",
-    "HashNeighbors": ".index.neighbors",
-    "HashNeighborsClassifier": ".index.neighbors",
+    "HashNeighbors": ".index.estimators",
+    "HashNeighborsClassifier": ".index.estimators",
     "WeightedHammingIndex": ".index",
     "load": ".estimator",
 }

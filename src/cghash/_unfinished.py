@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ._file_locks import can_lock, lock
+
 __all__ = ["is_of_the_disk", "naming", "remove_abandoned", "unfinished"]
 
 # only writing gives these: a full disk, a quota, a limit on the size of files, a disk that cannot be written to
@@ -101,9 +103,7 @@ def _remove(path: Path) -> None:
 
 def _locked(path: Path) -> int | None:
     """Hold a file or folder until `_unlock`, or until the process is dead; None where another does or it is gone."""
-    try:
-        import fcntl
-    except ImportError:
+    if os.name == "nt" or not can_lock():  # Windows renames no file that anybody has open
         return _NO_LOCKS
     how = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_NONBLOCK  # NFS locks only what may be written
     try:
@@ -111,9 +111,8 @@ def _locked(path: Path) -> int | None:
     except FileNotFoundError:
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        mine = os.path.samestat(os.fstat(handle), os.lstat(path))
-    except (BlockingIOError, FileNotFoundError):
+        mine = lock(handle) and os.path.samestat(os.fstat(handle), os.lstat(path))
+    except FileNotFoundError:
         mine = False
     except OSError:
         os.close(handle)

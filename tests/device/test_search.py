@@ -164,7 +164,7 @@ def test_a_search_without_room_says_what_to_lower(monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(index._blocks.passes), "near", lacking)
+        patch.setattr(type(index._table.blocks.passes), "near", lacking)
         with pytest.raises(DeviceMemoryError, match="search fewer queries at once"):
             index.search(np.zeros(1, dtype=np.uint8), 1)
     assert index.search(np.zeros(1, dtype=np.uint8), 1)[1].tolist() == [0]

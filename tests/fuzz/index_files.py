@@ -46,14 +46,14 @@ def use(path: Path, mapped: bool) -> None:
 
     index = WeightedHammingIndex.load(path, mapped, writable="memory", n_jobs=1)
     assert len(index) <= 64 * (path.stat().st_size + 4096)
-    if index._blocks.n_prepared:  # search goes by the tables, few as the codes are
-        index._blocks.adopt(index._blocks.prepared(), True)
+    if index._table.blocks.n_prepared:  # search goes by the tables, few as the codes are
+        index._table.blocks.adopt(index._table.blocks.prepared(), True)
     distances, ids = index.search(np.zeros((2, index.n_bytes), dtype=np.uint8), 3)
     assert distances.shape == ids.shape == (2, 3)
     index.range_search(np.zeros((1, index.n_bytes), dtype=np.uint8), 1.0)
     known = [i for i in index.ids.tolist()[:50] if i >= 0 and i in index]
     assert index.reconstruct(known).shape == (len(known), index.n_bytes)
-    if index._ids.next_id < 2**62:
+    if index._table.ids.next_id < 2**62:
         index.add(np.zeros((3, index.n_bytes), dtype=np.uint8))
     index.remove(sorted(set(known))[:2])
     index.compact()
@@ -109,7 +109,7 @@ def with_tables(name: str, key_bits: list[int]) -> Path:
     rng = np.random.default_rng(0)
     index = WeightedHammingIndex(32, rng.random(32) * (rng.permutation(32) < 24))
     index.add(rng.integers(0, 256, (300, 4), dtype=np.uint8))
-    index._blocks.prepare(index._whole, None, None, 1e9, True, 1, key_bits)
+    index._table.blocks.prepare(index._table.whole, None, None, 1e9, True, 1, key_bits)
     index.save(scratch() / name)
     return scratch() / name
 

@@ -22,30 +22,12 @@ from __future__ import annotations
 import os
 from types import ModuleType
 
-from . import twins
+from . import twins as twins
 
 try:
     from . import _native  # type: ignore[attr-defined, unused-ignore]
 except ImportError:  # built without a compiler
     _native = None
-
-__all__ = [
-    "CodeBlocks",
-    "NearestLists",
-    "PairTable",
-    "SharedLock",
-    "SignedGraph",
-    "StumpRanks",
-    "dot",
-    "instruction_set",
-    "n_threads",
-    "native",
-    "project",
-    "rank_codes",
-    "rank_keys",
-    "tdot",
-    "twins",
-]
 
 
 def _choose() -> ModuleType:

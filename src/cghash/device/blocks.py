@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Codes, Floats, Ints
+from .._kernels.twins.scanned_blocks import ScannedBlocks
 from .._tensors import device_of, import_torch, is_tensor, memory_for
 from ..exceptions import DeviceMemoryError, InvalidInputError
 from .scans import DeviceWeights, Segment, Tensor, passes_of
@@ -22,7 +23,7 @@ _LOWER = "add fewer codes, take fewer bits, or spread the codes over several ind
 _LOWER_SEARCH = "search fewer queries at once, or for a smaller k or radius"
 
 
-class DeviceBlocks:
+class DeviceBlocks(ScannedBlocks):
     """Packed codes by position 0 … n − 1, as int32 words on a device.
 
     They are allocated in segments that never move: there is no moment at which old and new copies are both there.
@@ -161,34 +162,8 @@ class DeviceBlocks:
         offsets, whole, near = gathered(found)
         return offsets, whole * np.float64(unit), near
 
-    def search_among(
-        self,
-        queries: Codes,
-        positions: Ints,
-        k: int,
-        weights: Ints,
-        ids: Ints | None,
-        n_threads: int,
-        unit: float = 1.0,
-    ) -> tuple[Floats, Ints]:
-        """As `search`, among some positions only, which differ."""
-        own = positions if ids is None else ids[positions]
-        return self._some(positions).search(queries, k, weights, own, None, len(positions), n_threads, unit)
-
-    def range_search_among(
-        self,
-        queries: Codes,
-        positions: Ints,
-        radius: int,
-        weights: Ints,
-        ids: Ints | None,
-        n_threads: int,
-        unit: float = 1.0,
-    ) -> tuple[Ints, Floats, Ints]:
-        """As `range_search`, among some positions only, which differ."""
-        own = positions if ids is None else ids[positions]
-        some = self._some(positions)
-        return some.range_search(queries, radius, weights, own, None, len(positions), n_threads, unit)
+    def _among(self, positions: Ints, ids: Ints | None) -> tuple[DeviceBlocks, Ints, None]:
+        return self._some(positions), positions if ids is None else ids[positions], None
 
     def sample(self, small: bool = False) -> tuple[Tensor, Tensor]:
         """Some codes (W, m), a multiple of `WHOLE`, and their positions, evenly spread; kept until codes change.
@@ -202,31 +177,6 @@ class DeviceBlocks:
             positions = torch.arange(m, device=self.device) * self.n_codes // max(m, 1)
             self._samples[small] = self._words_at(positions).T.contiguous(), positions
         return self._samples[small]
-
-    # What other blocks build to prune by: nothing here
-
-    n_prepared = 0
-
-    def prepare(self, *how: Any) -> bool:
-        return False
-
-    def forget(self) -> None:
-        """Drop what `prepare` built: nothing."""
-
-    def verify(self, *how: Any) -> None:
-        """ValueError where what `prepare` built does not fit the codes: never, as there is nothing."""
-
-    def forked(self) -> None:
-        """In a process that was just forked: no lock to let go of."""
-
-    def reweight(self, weights: Any) -> None:
-        """Drop what lacks a bit that counts under these weights: nothing."""
-
-    def prepared(self) -> dict[str, Any]:
-        return {}
-
-    def adopt(self, arrays: dict[str, Any]) -> None:
-        """Leave aside what other blocks built."""
 
     def info(self) -> dict[str, Any]:
         """Bytes of codes on the device."""

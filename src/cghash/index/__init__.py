@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from .weighted_hamming import WeightedHammingIndex
 
 if TYPE_CHECKING:
-    from .neighbors import HashNeighbors as HashNeighbors
-    from .neighbors import HashNeighborsClassifier as HashNeighborsClassifier
+    from .estimators import HashNeighbors as HashNeighbors
+    from .estimators import HashNeighborsClassifier as HashNeighborsClassifier
 
 __all__ = ["HashNeighbors", "HashNeighborsClassifier", "WeightedHammingIndex"]
 
@@ -17,5 +17,5 @@ __all__ = ["HashNeighbors", "HashNeighborsClassifier", "WeightedHammingIndex"]
 def __getattr__(name: str) -> Any:
     """The estimators load on first use: an index alone does without scikit-learn."""
     if name in __all__:
-        return getattr(import_module(".neighbors", __name__), name)
+        return getattr(import_module(".estimators", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,9 +1,6 @@
 """The log beside an index file: changes since the file was written, each on the disk before it is made.
 
-A header (magic, version, uuid of the index file, CRC-32), then records: length of the payload, operation, CRC-32 of
-these; payload; CRC-32 of all that. What is left of a record that a kill tore is its beginning, or ends in zeros: it was
-never acknowledged, and is dropped. Anything else that does not match is a FormatError. Integers are little-endian.
-
+A header (magic, version, uuid of the index file, CRC-32; integers are little-endian), then records (changes.py).
 Each knows the other: the log names the uuid of its index file, whose flag says that changes are in a log.
 """
 
@@ -14,87 +11,28 @@ import pathlib
 import struct
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 from weakref import WeakSet
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .._arrays import Array, Floats, Ints
+from .._file_locks import can_lock, lock, unlock
 from .._unfinished import naming
 from ..exceptions import CGHashError, FormatError, InDoubtError, InUseError, InvalidInputError
 from ..storage import flush_folder
-from .files import About, about_of
-from .sections import FLAG, Path, SectionFile, crc_of
-
-if TYPE_CHECKING:
-    from .weighted_hamming import WeightedHammingIndex
+from .changes import Change, change_of, records
+from .code_table import CodeTable
+from .index_files import About, about_of
+from .sections import FLAG, Path, SectionFile
 
 MAGIC, VERSION = b"\x89CGHLG\r\n", 1
 SUFFIX = ".log"
-ADD, ADD_WITH_IDS, REMOVE, UPDATE, REWEIGHT, UNWEIGHT, ADD_FROM = range(1, 8)
+
+_WINDOWS = os.name == "nt"
 
 _HEADER = struct.Struct("<8sI16sI")  # magic, version, uuid of the index file, CRC-32
-_RECORD = struct.Struct("<QB3xI")  # length of the payload, operation, CRC-32 of these
 _CRC = struct.Struct("<I")
 _SMALL = 1 << 20  # bytes that are copied together for the sake of one write
-
-
-@dataclass(frozen=True)
-class Change:
-    """One call that changed an index; payloads are codes, then ids, or weights.
-
-    ADD_FROM has the first id alone; those after it follow. ADD, of earlier logs, does not say which ids it gave.
-    """
-
-    operation: int
-    codes: NDArray[np.uint8] | None = None
-    ids: Ints | int | None = None
-    weights: Floats | None = None
-
-    def payload(self) -> list[memoryview]:
-        arrays = ((self.codes, "|u1"), (self.ids, "<i8"), (self.weights, "<f8"))
-        return [
-            np.ascontiguousarray(array, dtype=dtype).reshape(-1).view(np.uint8).data
-            for array, dtype in arrays
-            if array is not None
-        ]
-
-    def apply(self, index: WeightedHammingIndex) -> None:
-        if self.operation == ADD_FROM and self.ids.item() != index.next_id:  # type: ignore[union-attr]
-            raise ValueError(f"ids are added from {self.ids} on, but {index.next_id} is next")
-        if self.operation in (ADD, ADD_FROM, ADD_WITH_IDS):
-            index.add(self.codes, self.ids if self.operation == ADD_WITH_IDS else None)  # type: ignore[arg-type]
-        elif self.operation == REMOVE:
-            index.remove(self.ids)  # type: ignore[arg-type]
-        elif self.operation == UPDATE:
-            index.update(self.codes, self.ids)  # type: ignore[arg-type]
-        else:
-            index.reweight(self.weights)
-
-
-def change_of(operation: int, payload: bytes, n_bytes: int) -> Change:
-    """The inverse of `payload`; ValueError when the lengths cannot be."""
-    if operation in (REWEIGHT, UNWEIGHT):
-        return Change(operation, weights=_array(payload, "<f8") if operation == REWEIGHT else None)
-    if not (ADD <= operation <= UPDATE or operation == ADD_FROM):
-        raise ValueError(f"operation {operation} is not known")
-    code = 0 if operation == REMOVE else n_bytes
-    identity = 0 if operation in (ADD, ADD_FROM) else 8  # bytes for each item
-    first = 8 if operation == ADD_FROM else 0
-    n, left = divmod(len(payload) - first, code + identity)
-    if n < 0 or left:
-        raise ValueError(f"operation {operation} with {len(payload)} bytes")
-    codes = np.frombuffer(payload, dtype=np.uint8, count=n * code).reshape(n, code) if code else None
-    return Change(operation, codes, _array(payload[n * code :], "<i8") if first or identity else None)
-
-
-def _array(payload: bytes, dtype: str) -> Array:
-    array = np.frombuffer(payload, dtype=dtype)
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def log_path(path: Path) -> str:
@@ -102,16 +40,7 @@ def log_path(path: Path) -> str:
     return os.path.realpath(path) + SUFFIX
 
 
-def can_lock() -> bool:
-    """Whether the system has flock: Windows has not."""
-    try:
-        import fcntl  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
-def replay(file: SectionFile, about: About, index: WeightedHammingIndex) -> tuple[int, int]:
+def replay(file: SectionFile, about: About, table: CodeTable) -> tuple[int, int]:
     """Make the changes that the log beside an index file holds; how many there are, and where the last ends."""
     flag = file.flag  # before the log is looked at: a writer may begin it now, and set the flag then
     try:
@@ -120,7 +49,7 @@ def replay(file: SectionFile, about: About, index: WeightedHammingIndex) -> tupl
         _check_log_is_there(file, flag, None, about)
         return 0, 0
     with log:
-        return _replayed(log, file, about, index, flag)
+        return _replayed(log, file, about, table, flag)
 
 
 class Log:
@@ -136,7 +65,8 @@ class Log:
         """Lock it; where there is none, make one."""
         self.path = log_path(path)
         self._place = os.path.realpath(path)
-        self._held: BinaryIO | None = None  # the index file, open so that no other gets its number
+        self._identity: tuple[int, int] | None = None  # of the index file
+        self._held: BinaryIO | None = None  # which is open, so that no other gets its number
         self._end = 0
         self._doubt = ""  # why no change is taken
         self._has_flag = True  # of the index file: set already, or there is none to set
@@ -151,21 +81,20 @@ class Log:
 
     def _lock(self, path: Path) -> None:
         if not can_lock():
-            raise CGHashError(f"{path}: writing to a loaded index needs flock, which this system lacks: build it anew")
-        import fcntl
-
+            raise CGHashError(
+                f"{path}: writing to a loaded index needs file locks, which this system lacks: build it anew"
+            )
         while True:
             handle, self._is_new = _opened(self.path)
             # no buffer, whose lock a fork may find taken
             self._file = open(self.path, "r+b", buffering=0, opener=lambda *_, opened=handle: opened)  # noqa: SIM115
             try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not lock(handle):
+                    raise InUseError(f"{path} is open for writing elsewhere: one writer at a time")
                 if self._is_at_its_path():
                     return
-            except BaseException as error:
+            except BaseException:
                 self._file.close()
-                if isinstance(error, BlockingIOError):
-                    raise InUseError(f"{path} is open for writing elsewhere: one writer at a time") from error
                 raise
             self._file.close()  # deleted by who had it before
 
@@ -174,9 +103,9 @@ class Log:
             return os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno()))
         return False
 
-    def replay(self, file: SectionFile, about: About, index: WeightedHammingIndex) -> tuple[int, int]:
+    def replay(self, file: SectionFile, about: About, table: CodeTable) -> tuple[int, int]:
         """As the function, and cut off a torn record; from here on changes can be written."""
-        n, end = _replayed(self._file, file, about, index, file.flag)
+        n, end = _replayed(self._file, file, about, table, file.flag)
         if end:
             os.ftruncate(self._file.fileno(), end)
             self.base, self._end = about.uuid, end
@@ -196,6 +125,11 @@ class Log:
     def end(self) -> int:
         """Where the last record ends."""
         return self._end
+
+    def end_of(self, about: About) -> int:
+        """Where the last change of an index file ends in it; 0 where it has none."""
+        ends = (end for _, _, end in records(self._file, _HEADER.size))
+        return max(ends, default=0) if self.base == about.uuid else 0
 
     def suspend(self) -> None:
         self._doubt = "a new index file was being written"
@@ -222,7 +156,7 @@ class Log:
         self._set_flag()
         end = self._end
         try:
-            self._append(_record(change))
+            self._append(change.record())
             make()
         except BaseException:
             self._cut(end)
@@ -244,7 +178,7 @@ class Log:
 
     def check_place(self) -> None:
         """Refuse to go on where another program has put another index file in the place of the log's, or taken it."""
-        if self._held is None or _identity(self._held.fileno()) != _identity(self._place):
+        if self._identity is None or self._identity != _identity(self._place):
             raise InUseError(
                 f"{self._place} was replaced, moved or removed by another program: load the index again to change it"
             )
@@ -256,7 +190,7 @@ class Log:
             about = about_of(path)
         if self.base in (None, *((about.uuid, about.parent) if about else ())):
             return
-        if next(_records(self._file), None) is not None:
+        if next(records(self._file, _HEADER.size), None) is not None:
             raise InUseError(
                 f"{self.path} holds changes to another index file: if that was moved, put this log beside it, "
                 "under its name; else delete it"
@@ -266,13 +200,15 @@ class Log:
         """Let others write; a log that was made here, and is not to be kept, goes."""
         if self.closed:
             return
-        import fcntl
-
+        goes = self._is_new and not keep
         with suppress(OSError):
-            if self._is_new and not keep:
+            if goes and not _WINDOWS:  # before others can lock it
                 os.unlink(self.path)
-            fcntl.flock(self._file, fcntl.LOCK_UN)  # a forked process may not have closed it yet
+            unlock(self._file.fileno())  # a forked process may not have closed it yet
         self._let_go()
+        with suppress(OSError):
+            if goes and _WINDOWS:  # which removes no file that anybody has open
+                os.unlink(self.path)
 
     def forked(self) -> None:
         """In a process that was forked: leave the file to the one that opened it."""
@@ -281,11 +217,15 @@ class Log:
 
     def _hold(self) -> None:
         """Take the index file that is in its place now for the log's."""
-        before, self._held = self._held, None
+        before, self._held, self._identity = self._held, None, None
         if before is not None:
             before.close()
+        if _WINDOWS:  # which replaces no file that anybody has open, and does not give its number again soon
+            self._identity = _identity(self._place)
+            return
         with suppress(FileNotFoundError):  # another program has removed it: `check_place` says so
             self._held = open(self._place, "rb", buffering=0)  # noqa: SIM115
+            self._identity = _identity(self._held.fileno())
 
     def _let_go(self) -> None:
         for file in (self._held, self._file):
@@ -305,7 +245,7 @@ class Log:
             for part in [b"".join(parts)] if small else parts:
                 left = memoryview(part)
                 while len(left):
-                    written = os.pwrite(self._file.fileno(), left, at)
+                    written = _write_at(self._file.fileno(), left, at)
                     left, at = left[written:], at + written
             os.fsync(self._file.fileno())
         self._end = at
@@ -341,17 +281,19 @@ def _identity(place: str | int) -> tuple[int, int] | None:
 
 def _opened(path: str) -> tuple[int, bool]:
     """A file to read and write, and whether it is new."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), True
+        return os.open(path, flags | os.O_EXCL, 0o666), True
     except FileExistsError:
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666), False
+        return os.open(path, flags, 0o666), False
 
 
-def _record(change: Change) -> list[Any]:
-    payload = change.payload()
-    head = _RECORD.pack(sum(map(len, payload)), change.operation, 0)[: -_CRC.size]
-    parts = [head, _CRC.pack(zlib.crc32(head)), *payload]
-    return [*parts, _CRC.pack(crc_of(parts))]
+def _write_at(handle: int, data: memoryview, at: int) -> int:
+    """Write some of the data at a byte of a file, and say how much."""
+    if hasattr(os, "pwrite"):
+        return os.pwrite(handle, data, at)
+    os.lseek(handle, at, os.SEEK_SET)
+    return os.write(handle, data)
 
 
 def _base(file: BinaryIO) -> str | None:
@@ -370,9 +312,7 @@ def _base(file: BinaryIO) -> str | None:
     return uuid.UUID(bytes=base).hex
 
 
-def _replayed(
-    log: BinaryIO, file: SectionFile, about: About, index: WeightedHammingIndex, flag: bool
-) -> tuple[int, int]:
+def _replayed(log: BinaryIO, file: SectionFile, about: About, table: CodeTable, flag: bool) -> tuple[int, int]:
     """How many changes there are, and where the last ends; 0 where the log is empty or folded in already."""
     base = _base(log)
     _check_log_is_there(file, flag, base, about)
@@ -381,9 +321,9 @@ def _replayed(
     if base != about.uuid:
         raise FormatError(f"{log.name} is the log of another index file: it names {base}, not {about.uuid}")
     n, end = 0, _HEADER.size
-    for n, (operation, payload, end) in enumerate(_records(log), 1):  # noqa: B007
+    for n, (operation, payload, end) in enumerate(records(log, _HEADER.size), 1):  # noqa: B007
         try:
-            change_of(operation, payload, index.n_bytes).apply(index)
+            table.repeat(change_of(operation, payload, table.n_bytes))
         except ValueError as error:
             raise FormatError(f"{log.name} is damaged: record {n} does not fit the index: {error}") from error
     return n, end
@@ -396,39 +336,3 @@ def _check_log_is_there(file: SectionFile, flag: bool, base: str | None, about: 
             f"{'is not there' if base is None else 'is of an earlier file'}. Put it beside the index file again, under "
             "the same name; if it is lost, load(..., ignore_log=True) reads what the index file itself holds"
         )
-
-
-def end_of(log: Log, about: About) -> int:
-    """Where the last change of an index file ends in its log; 0 where it has none."""
-    return max((end for _, _, end in _records(log._file)), default=0) if log.base == about.uuid else 0
-
-
-def _records(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
-    """Operation, payload and end of each record, up to a torn one."""
-    size, at = os.fstat(file.fileno()).st_size, _HEADER.size
-    while size - at >= _RECORD.size:
-        file.seek(at)
-        head = file.read(_RECORD.size)
-        if len(head) < _RECORD.size:  # cut off since
-            return
-        length, operation, crc = _RECORD.unpack(head)
-        if crc != zlib.crc32(head[: -_CRC.size]):
-            if not any(head) and _only_zeros(file):
-                return
-            raise FormatError(f"{file.name} is damaged at byte {at}: a record does not match its checksum")
-        end = at + _RECORD.size + length + _CRC.size
-        if end > size:
-            return
-        payload, tail = file.read(length), file.read(_CRC.size)
-        if len(tail) < _CRC.size:
-            return
-        if _CRC.unpack(tail)[0] != crc_of([head, payload]):
-            if end == size and not any(tail):
-                return
-            raise FormatError(f"{file.name} is damaged at byte {at}: a record does not match its checksum")
-        yield operation, payload, end
-        at = end
-
-
-def _only_zeros(file: BinaryIO) -> bool:
-    return not any(any(piece) for piece in iter(lambda: file.read(1 << 16), b""))

@@ -8,7 +8,6 @@ from .._arrays import Ints
 from .ids import IdTable
 
 _LEAST = 4096  # codes; below, a scan takes microseconds
-_WITH_TABLES = 5.0  # times the codes' bytes: what codes and tables together may take
 _BUILD_SECONDS = 5e-7  # a code, to build the tables: what scans must have cost before they are built unasked
 
 
@@ -39,18 +38,3 @@ class Pruning:
             blocks.forget()
         elif blocks.prepare(whole_weights, ids.explicit, ids.allowed, room, False, n_threads):
             self._refused = 0
-
-
-def room_for_tables(blocks: Any, ids: IdTable, n_bytes: int, max_memory: int | None) -> float:
-    """Bytes that tables of codes of `n_bytes` may take, a bit for each code that may change set aside."""
-    held = int(blocks.info()["code_bytes"])
-    most = _WITH_TABLES * ids.n * n_bytes - held - ids.n / 4
-    return most if max_memory is None else min(most, float(max_memory - held - ids.nbytes))
-
-
-def keep_within(blocks: Any, ids: IdTable, max_memory: int | None) -> None:
-    """Drop the tables when codes, ids and tables together take more than `max_memory`."""
-    if max_memory is not None and blocks.n_prepared:
-        found = blocks.info()
-        if found["code_bytes"] + found["prune_bytes"] + ids.nbytes > max_memory:
-            blocks.forget()

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from .code_blocks import CodeBlocks
-from .nearest import NearestLists
-from .pairs import PairTable, block_margins
-from .pricing import SignedGraph, dot, project, tdot
-from .rankings import rank_codes, rank_keys
-from .shared_lock import SharedLock
-from .stumps import StumpRanks
-
-__all__ = [
-    "CodeBlocks",
-    "NearestLists",
-    "PairTable",
-    "SharedLock",
-    "SignedGraph",
-    "StumpRanks",
-    "block_margins",
-    "dot",
-    "instruction_set",
-    "project",
-    "rank_codes",
-    "rank_keys",
-    "tdot",
-]
+from .code_blocks import CodeBlocks as CodeBlocks
+from .nearest import NearestLists as NearestLists
+from .pair_table import PairTable as PairTable
+from .pair_table import block_margins as block_margins
+from .pricing import SignedGraph as SignedGraph
+from .pricing import dot as dot
+from .pricing import project as project
+from .pricing import tdot as tdot
+from .rankings import rank_codes as rank_codes
+from .rankings import rank_keys as rank_keys
+from .shared_lock import SharedLock as SharedLock
+from .stumps import StumpRanks as StumpRanks
 
 
 def instruction_set() -> str:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..._arrays import Codes, Floats, Ints
+from ..._arrays import Bytes, Codes, Floats, Ints
+from .scanned_blocks import ScannedBlocks
 
 LANES = 64  # codes in a block, whose bytes are stored byte by byte: byte j of lane i is at 64·j + i
 _AT_ONCE = 1 << 16  # codes
 
 
-class CodeBlocks:
+class CodeBlocks(ScannedBlocks):
     """Packed codes by position 0 … n − 1, as blocks in which equal bytes of 64 codes stand together.
 
     Distances are sums of whole weights over the differing bits; order is (distance, id), where an id is the
@@ -31,11 +30,6 @@ class CodeBlocks:
     @property
     def n_codes(self) -> int:
         return self._n
-
-    @property
-    def n_prepared(self) -> int:
-        """How many codes, from the first on, what `prepare` built covers."""
-        return 0
 
     @property
     def n_bytes(self) -> int:
@@ -86,16 +80,9 @@ class CodeBlocks:
         self._codes[positions] = codes
 
     def search(
-        self,
-        queries: Codes,
-        k: int,
-        weights: Ints,
-        ids: Ints | None,
-        allowed: NDArray[np.uint8] | None,
-        n_allowed: int,
-        n_threads: int,
-        unit: float = 1.0,
-    ) -> tuple[Floats, Ints]:
+        self, queries: Codes, k: int, weights: Ints, ids: Ints | None, allowed: Bytes | None, n_allowed: int,
+        n_threads: int, unit: float = 1.0,
+    ) -> tuple[Floats, Ints]:  # fmt: skip
         """The k nearest of each query: distances, as multiples of `unit`, and ids (q, k), padded with (∞, -1)."""
         self._check_query(queries, weights, ids, allowed)
         if k < 1:
@@ -107,16 +94,9 @@ class CodeBlocks:
         return distances, found
 
     def range_search(
-        self,
-        queries: Codes,
-        radius: int,
-        weights: Ints,
-        ids: Ints | None,
-        allowed: NDArray[np.uint8] | None,
-        n_allowed: int,
-        n_threads: int,
-        unit: float = 1.0,
-    ) -> tuple[Ints, Floats, Ints]:
+        self, queries: Codes, radius: int, weights: Ints, ids: Ints | None, allowed: Bytes | None, n_allowed: int,
+        n_threads: int, unit: float = 1.0,
+    ) -> tuple[Ints, Floats, Ints]:  # fmt: skip
         """All codes within the radius: offsets (q + 1,), distances, as multiples of `unit`, and ids."""
         self._check_query(queries, weights, ids, allowed)
         found = []
@@ -126,67 +106,6 @@ class CodeBlocks:
         offsets = np.cumsum([0, *(len(d) for d, _ in found)])
         distances = np.concatenate([np.zeros(0), *(d for d, _ in found)])
         return offsets, distances, np.concatenate([np.zeros(0, dtype=np.int64), *(i for _, i in found)])
-
-    def search_among(
-        self,
-        queries: Codes,
-        positions: Ints,
-        k: int,
-        weights: Ints,
-        ids: Ints | None,
-        n_threads: int,
-        unit: float = 1.0,
-    ) -> tuple[Floats, Ints]:
-        """As `search`, among some positions only, which differ."""
-        return self.search(queries, k, weights, ids, self._marks(positions), len(positions), n_threads, unit)
-
-    def range_search_among(
-        self,
-        queries: Codes,
-        positions: Ints,
-        radius: int,
-        weights: Ints,
-        ids: Ints | None,
-        n_threads: int,
-        unit: float = 1.0,
-    ) -> tuple[Ints, Floats, Ints]:
-        """As `range_search`, among some positions only, which differ."""
-        return self.range_search(queries, radius, weights, ids, self._marks(positions), len(positions), n_threads, unit)
-
-    def prepare(
-        self,
-        weights: Ints,
-        ids: Ints | None,
-        allowed: NDArray[np.uint8] | None,
-        most_bytes: float,
-        always: bool,
-        n_threads: int,
-        key_bits: Sequence[int] = (),
-    ) -> bool:
-        """Build what search prunes by, and say whether it pays: nothing here.
-
-        `always` keeps and uses it even where it does not; `key_bits`, of each table's key, replace the choice.
-        """
-        return False
-
-    def forget(self) -> None:
-        """Drop what `prepare` built."""
-
-    def verify(self, ids: Ints | None, allowed: NDArray[np.uint8] | None) -> None:
-        """ValueError where what `prepare` built does not fit the codes: never, as there is nothing."""
-
-    def forked(self) -> None:
-        """In a process that was just forked: no lock to let go of."""
-
-    def reweight(self, weights: Ints) -> None:
-        """Drop what `prepare` built where that lacks a bit that counts under these weights (8·n_bytes,)."""
-
-    def prepared(self) -> dict[str, Any]:
-        """What `prepare` built, as arrays by name; empty if there is nothing."""
-        return {}
-
-    def adopt(self, arrays: dict[str, Any], always: bool = False) -> None:
-        """Take over what `prepared` gave, for the same codes; `always` as for `prepare`."""
 
     def info(self) -> dict[str, Any]:
         """Bytes of codes and of what `prepare` built."""
@@ -207,11 +126,11 @@ class CodeBlocks:
         order = np.lexsort((found, distances))
         return distances[order], found[order]
 
-    def _marks(self, positions: Ints) -> NDArray[np.uint8]:
+    def _among(self, positions: Ints, ids: Ints | None) -> tuple[CodeBlocks, Ints | None, Bytes]:
         self._check_positions(positions)
         marks = np.zeros(self._n, dtype=bool)
         marks[positions] = True
-        return np.packbits(marks, bitorder="little")
+        return self, ids, np.packbits(marks, bitorder="little")
 
     def _check_width(self, codes: Codes) -> None:
         if codes.shape[1] != self.n_bytes:

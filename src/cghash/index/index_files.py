@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,9 @@ from .. import _kernels
 from .._arrays import Array, Ints
 from ..exceptions import FormatError
 from .checks import MOST_BITS, check_different
+from .code_table import CodeTable
 from .ids import IdTable, ids_ascend
-from .pruning import keep_within
 from .sections import FLAG, Content, Path, SectionFile, write_sections
-
-if TYPE_CHECKING:
-    from .weighted_hamming import WeightedHammingIndex
 
 LANES = 64  # codes in a block
 TABLES_VERSION = 5  # of the tables' layout; those of another are passed over, and built anew when they pay
@@ -67,42 +64,34 @@ class About:
 DTYPES = {"about": "|u1", "codes": "|u1", "weights": "<f8", "ids": "<i8", "removed": "|u1", FLAG: "|u1"}
 
 
-def write_index(index: WeightedHammingIndex, path: Path, parent: str | None, keep_removed: bool = True) -> About:
-    """Write an index; the tables go along only where the positions stay as they are."""
-    same = keep_removed or not index._ids.n_removed
-    positions, ids = (None, index._ids) if same else index._ids.kept()
-    tables = index._blocks.prepared() if same else {}
+def write_table(table: CodeTable, path: Path, parent: str | None, keep_removed: bool = True) -> About:
+    """Write what an index holds; tables to prune by go along only where the positions stay as they are."""
+    same = keep_removed or not table.ids.n_removed
+    positions, ids = (None, table.ids) if same else table.ids.kept()
+    tables = table.blocks.prepared() if same else {}
     about = About(
-        n_bits=index.n_bits,
+        n_bits=table.n_bits,
         n=ids.n,
         n_removed=ids.n_removed,
-        weighted=index.weights is not None,
+        weighted=table.weights is not None,
         explicit_ids=ids.explicit is not None,
         ascending=ids.ascending,
         next_id=ids.next_id,
-        prune=index.prune,
-        max_memory=index.max_memory,
+        prune=table.prune,
+        max_memory=table.max_memory,
         uuid=uuid.uuid4().hex,
         parent=parent,
         tables={name: list(array.shape) for name, array in tables.items()},
         tables_version=TABLES_VERSION,
-        functions=index.functions,
+        functions=table.functions,
     )
-    contents = [_text(about), Content("codes", DTYPES["codes"], _pieces(index._blocks, positions))]
-    arrays = {"weights": index.weights, "ids": ids.explicit, "removed": ids.removed}
+    contents = [_text(about), Content("codes", DTYPES["codes"], _pieces(table.blocks, positions))]
+    arrays = {"weights": table.weights, "ids": ids.explicit, "removed": ids.removed}
     contents += [Content(name, DTYPES[name], [array]) for name, array in arrays.items() if array is not None]
     contents += [Content(_TABLES + name, _on_disk(array), [array]) for name, array in tables.items()]
     contents.append(Content(FLAG, DTYPES[FLAG], [np.zeros(1, np.uint8)]))
     write_sections(path, contents)
     return about
-
-
-def _adopt(index: WeightedHammingIndex, tables: dict[str, Array]) -> None:
-    try:
-        index._blocks.adopt(tables)
-    except (KeyError, TypeError, RuntimeError) as error:  # a table is missing or of another kind
-        raise FormatError(f"tables: {error!r}") from error
-    keep_within(index._blocks, index._ids, index.max_memory)
 
 
 def _text(about: About) -> Content:
@@ -125,10 +114,10 @@ def _pieces(blocks: Any, positions: Ints | None) -> Iterator[NDArray[np.uint8]]:
         yield from some.chunks()
 
 
-def read_index(
-    cls: type[WeightedHammingIndex], path: Path, mapped: bool, n_jobs: int | None, device: Any = None
-) -> tuple[WeightedHammingIndex, About, SectionFile]:
-    """The index of a file, without its log."""
+def read_table(
+    path: Path, mapped: bool, n_jobs: int | None = None, device: Any = None
+) -> tuple[CodeTable, About, SectionFile]:
+    """What an index file holds, without its log."""
     file = SectionFile(path, mapped)
     about = read_about(file)
     for name, section in file.sections.items():
@@ -136,15 +125,26 @@ def read_index(
             file.check(name)
     try:
         weights = file.array("weights") if about.weighted else None
-        how = {"n_jobs": n_jobs, "device": device, "functions": about.functions}
-        index = cls(about.n_bits, weights, prune=about.prune, max_memory=about.max_memory, **how)
-        index._blocks.attach(file.array("codes"), about.n)
-        index._ids = _id_table(file, about)
+        options: dict[str, Any] = {"prune": about.prune, "max_memory": about.max_memory, "functions": about.functions}
+        table = CodeTable(about.n_bits, weights, n_jobs=n_jobs, device=device, **options)
+        table.attach(file.array("codes"), _id_table(file, about))
         if about.tables and about.tables_version == TABLES_VERSION:
-            _adopt(index, {name: file.array(_TABLES + name).reshape(shape) for name, shape in about.tables.items()})
+            _adopt(table, {name: file.array(_TABLES + name).reshape(shape) for name, shape in about.tables.items()})
     except ValueError as error:
-        raise FormatError(f"{path} is an index, but its parts do not fit together: {error}") from error
-    return index, about, file
+        raise _does_not_fit(path, error) from error
+    return table, about, file
+
+
+def _adopt(table: CodeTable, tables: dict[str, Array]) -> None:
+    try:
+        table.blocks.adopt(tables)
+    except (KeyError, TypeError, RuntimeError) as error:  # one is missing or of another kind
+        raise FormatError(f"tables: {error!r}") from error
+    table.keep_within_memory()
+
+
+def _does_not_fit(path: Path, error: Exception) -> FormatError:
+    return FormatError(f"{path} is an index, but its parts do not fit together: {error}")
 
 
 def about_of(path: Path) -> About:
@@ -163,7 +163,7 @@ def read_about(file: SectionFile) -> About:
         _check_facts(about)
         _check_lengths(about, file)
     except (TypeError, ValueError, RecursionError) as error:
-        raise FormatError(f"{file.path} is an index, but its parts do not fit together: {error}") from error
+        raise _does_not_fit(file.path, error) from error
     return about
 
 
@@ -227,14 +227,14 @@ def verify_file(path: Path) -> SectionFile:
             _check_ids(table, about)
         _check_codes(file.array("codes").reshape(-1, about.n_bytes, LANES), about)
     except ValueError as error:
-        raise FormatError(f"{path} is an index, but its parts do not fit together: {error}") from error
+        raise _does_not_fit(path, error) from error
     return file
 
 
-def verify_tables(index: WeightedHammingIndex, path: Path) -> None:
-    """FormatError when the tables of a file do not say of its codes what is so."""
+def verify_tables(table: CodeTable, path: Path) -> None:
+    """FormatError when what a file has to prune by does not say of its codes what is so."""
     try:
-        index._blocks.verify(index._ids.explicit, index._ids.allowed)
+        table.blocks.verify(table.ids.explicit, table.ids.allowed)
     except ValueError as error:
         raise FormatError(f"{path} is an index, but its tables do not fit its codes: {error}") from error
 
