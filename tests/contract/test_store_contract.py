@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from cghash import CGHash, WeightedHammingIndex, models, stores
+from cghash import CGHash, WeightedHammingIndex, stores
 from cghash.codes import unpack, weighted_hamming
+from cghash.estimator import load
 from cghash.exceptions import FormatError, InvalidInputError, MissingDependencyError
 from cghash.peers import ITQ, LSH
 from cghash.stores import Origin, base, origin_of
@@ -208,7 +209,7 @@ def test_model_read_from_its_file_has_the_same_fingerprint(tmp_path, two_models)
     X, (model, _) = two_models
     for one in (model, LSH(8, random_state=0).fit(X), ITQ(4, random_state=0).fit(X)):
         one.save(tmp_path / "model.cghash")
-        assert origin_of(models.load(tmp_path / "model.cghash")).fingerprint == origin_of(one).fingerprint
+        assert origin_of(load(tmp_path / "model.cghash")).fingerprint == origin_of(one).fingerprint
 
 
 def test_fingerprints_differ_by_bits_weights_and_functions(two_models):
