@@ -3,7 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp native/kernels/*)
+CPP := $(wildcard native/*.cpp native/*.hpp native/kernels/*.hpp tests/native/*.cpp)
+NATIVE := CMakeLists.txt native/kernels/isa.inc $(filter native/%,$(CPP))
 # one BLAS thread for each test process: several that wait for each other are slower than none
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 WORKERS ?= 2
@@ -64,14 +65,16 @@ test-device: $(VENV)/device  ## the tests of devices, on CPU tensors and interpr
 coverage: $(VENV)/device  ## which lines the tests reach, into out/coverage; interrupts at every line are left out
 	$(PYTEST) -m "not gpu" -n $(WORKERS) --cov=cghash --cov-report=term --cov-report=html:out/coverage
 
-lint: setup      ## ruff and mypy (strict)
+lint: setup      ## ruff, mypy (strict) and clang-format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(CPP)
 	$(BIN)/mypy
 
-format: setup    ## let ruff rewrite
+format: setup    ## let ruff and clang-format rewrite
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP)
 
 # A second build of the extension, under AddressSanitizer and UBSan, and the tests that reach it.
 # Python's allocator hides memory from the sanitizer, so malloc serves instead.

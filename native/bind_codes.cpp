@@ -37,8 +37,12 @@ CodeIndex::Request request_of(const CodeIndex& self, const Queries* queries, con
     if (queries) check_width(self, *queries);
     if (ids && ids->size() != n) throw std::invalid_argument("ids must be as many as codes");
     if (allowed && allowed->size() != (n + 7) / 8) throw std::invalid_argument("allowed must have a bit for each code");
-    return {queries ? view(*queries) : std::span<const std::uint8_t>{}, view(weights), ids ? ids->data() : nullptr,
-            allowed ? allowed->data() : nullptr, n_allowed, std::max(n_threads, 1)};
+    return {queries ? view(*queries) : std::span<const std::uint8_t>{},
+            view(weights),
+            ids ? ids->data() : nullptr,
+            allowed ? allowed->data() : nullptr,
+            n_allowed,
+            std::max(n_threads, 1)};
 }
 
 // What work gives, done without the GIL.
@@ -111,8 +115,8 @@ nb::dict prepared(const CodeIndex& self) {
     nb::dict arrays;
     const auto* tables = self.tables();
     if (!tables) return arrays;
-    arrays["size"] = give(std::vector<std::int64_t>{tables->n_codes, tables->n_distinct, tables->tables.front().counted,
-                                                    tables->n_held});
+    arrays["size"] = give(
+        std::vector<std::int64_t>{tables->n_codes, tables->n_distinct, tables->tables.front().counted, tables->n_held});
     arrays["bits"] = give(std::vector<std::uint16_t>(tables->bits.from()));
     arrays["rows"] = array_over(tables->rows);
     if (!self.changed().empty()) arrays["changed"] = give(std::vector<std::int64_t>(self.changed()));
@@ -133,7 +137,8 @@ std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays, int n_bytes) {
     auto tables = std::make_unique<PruneTables>();
     const auto size = nb::cast<Ints>(arrays["size"]);
     if (size.size() != 4) throw std::invalid_argument("size must be four numbers");
-    if (size.data()[3] < 1 || size.data()[3] > n_bytes) throw std::invalid_argument("bytes held must be those of the codes");
+    if (size.data()[3] < 1 || size.data()[3] > n_bytes)
+        throw std::invalid_argument("bytes held must be those of the codes");
     tables->n_held = static_cast<int>(size.data()[3]);
     tables->n_codes = size.data()[0];
     tables->n_distinct = size.data()[1];
@@ -150,9 +155,11 @@ std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays, int n_bytes) {
         table.keys.words = shared_array<std::uint32_t>(arrays[("words" + number).c_str()]);
         table.keys.starts = shared_array<std::uint32_t>(arrays[("starts" + number).c_str()]);
         table.groups = shared_array<std::uint8_t>(arrays[("groups" + number).c_str()]);
-        if (table.key.empty() || table.key.size() > 3) throw std::invalid_argument("a key must have one to three bytes");
+        if (table.key.empty() || table.key.size() > 3)
+            throw std::invalid_argument("a key must have one to three bytes");
         // whether keys are a power of two is checked with the rest
-        table.key_bits = std::min(static_cast<int>(std::bit_width(table.keys.n_keys())) - 1, 8 * static_cast<int>(table.key.size()));
+        table.key_bits =
+            std::min(static_cast<int>(std::bit_width(table.keys.n_keys())) - 1, 8 * static_cast<int>(table.key.size()));
         table.counted = size.data()[2] != 0;
         table.n_distinct = tables->n_distinct;
         table.set_rest(tables->n_held);
@@ -189,24 +196,28 @@ void bind_codes(nb::module_& m) {
                  nb::list pieces;
                  for (const auto& chunk : self.codes().chunks()) {
                      auto* owner = new std::shared_ptr<std::uint8_t>(chunk.data);
-                     nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<std::uint8_t>*>(p); });
-                     const auto size = static_cast<std::size_t>(self.codes().blocks_in(chunk) * self.codes().block_size());
+                     nb::capsule capsule(
+                         owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<std::uint8_t>*>(p); });
+                     const auto size =
+                         static_cast<std::size_t>(self.codes().blocks_in(chunk) * self.codes().block_size());
                      pieces.append(nb::ndarray<nb::numpy, const std::uint8_t>(chunk.data.get(), 1, &size, capsule));
                  }
                  return pieces;
              })
-        .def("get",
-             [](const CodeIndex& self, Ints positions) {
-                 return give(self.codes().get(view(positions)),
-                             {positions.size(), static_cast<std::size_t>(self.codes().n_bytes())});
-             },
-             nb::arg("positions"))
-        .def("put",
-             [](CodeIndex& self, Ints positions, Matrix codes) {
-                 check_width(self, codes);
-                 self.put(view(positions), view(codes));
-             },
-             nb::arg("positions"), nb::arg("codes"))
+        .def(
+            "get",
+            [](const CodeIndex& self, Ints positions) {
+                return give(self.codes().get(view(positions)),
+                            {positions.size(), static_cast<std::size_t>(self.codes().n_bytes())});
+            },
+            nb::arg("positions"))
+        .def(
+            "put",
+            [](CodeIndex& self, Ints positions, Matrix codes) {
+                check_width(self, codes);
+                self.put(view(positions), view(codes));
+            },
+            nb::arg("positions"), nb::arg("codes"))
         .def(
             "search",
             [](const CodeIndex& self, Queries queries, std::int64_t k, Numbers weights, std::optional<Numbers> ids,
@@ -225,15 +236,17 @@ void bind_codes(nb::module_& m) {
                 const Unlocked unlocked;
                 return joined(self.within(request, radius), unit);
             },
-            nb::arg("queries"), nb::arg("radius"), nb::arg("weights"), nb::arg("ids").none(),
-            nb::arg("allowed").none(), nb::arg("n_allowed"), nb::arg("n_threads"), nb::arg("unit") = 1.0)
+            nb::arg("queries"), nb::arg("radius"), nb::arg("weights"), nb::arg("ids").none(), nb::arg("allowed").none(),
+            nb::arg("n_allowed"), nb::arg("n_threads"), nb::arg("unit") = 1.0)
         .def(
             "search_among",
             [](const CodeIndex& self, Queries queries, Numbers positions, std::int64_t k, Numbers weights,
                std::optional<Numbers> ids, int n_threads, double unit) {
                 if (k < 1) throw std::invalid_argument("k must be at least 1");
                 const auto request = request_of(self, &queries, weights, ids, std::nullopt, 0, n_threads);
-                return padded(without_gil([&] { return self.among(request, view(positions), k, Reservoir::unlimited); }), k, unit);
+                return padded(
+                    without_gil([&] { return self.among(request, view(positions), k, Reservoir::unlimited); }), k,
+                    unit);
             },
             nb::arg("queries"), nb::arg("positions"), nb::arg("k"), nb::arg("weights"), nb::arg("ids").none(),
             nb::arg("n_threads"), nb::arg("unit") = 1.0)
@@ -259,7 +272,8 @@ void bind_codes(nb::module_& m) {
             nb::arg("always"), nb::arg("n_threads"), nb::arg("key_bits") = std::vector<int>{})
         .def("forget", &CodeIndex::forget)
         .def("forked", &CodeIndex::forked)
-        .def("reweight", [](CodeIndex& self, Numbers weights) { self.reweight(view(weights)); }, nb::arg("weights"))
+        .def(
+            "reweight", [](CodeIndex& self, Numbers weights) { self.reweight(view(weights)); }, nb::arg("weights"))
         .def(
             "verify",
             [](const CodeIndex& self, std::optional<Numbers> ids, std::optional<Bits> allowed) {

@@ -15,7 +15,8 @@ class Held {
    public:
     Held(SharedLock& lock, SharedLock::As as) : lock_(lock), as_(as) {
         if (lock_.try_take(as_)) return;
-        if (lock_.is_mine()) throw std::runtime_error("a change was asked for in the middle of another call of this thread");
+        if (lock_.is_mine())
+            throw std::runtime_error("a change was asked for in the middle of another call of this thread");
         const auto place = lock_.queue_up();
         while (!waited(place)) {
             lock_.step_aside(place);  // a handler may use what we wait for, or wait for threads that do

@@ -53,7 +53,7 @@ void tdot_rows(const KernelTable& kernel, const std::uint8_t* Z, std::int64_t n,
     kernel.tdot_rows_u8(Z, n, d, r, g);
 }
 
-constexpr std::int64_t pass_chunk = 1024;        // rows that one thread takes at a time
+constexpr std::int64_t pass_chunk = 1024;         // rows that one thread takes at a time
 constexpr std::int64_t block_bytes = 128 * 1024;  // of rows that stay in the cache while all vectors pass over them
 
 // Rows of a block, of so many bytes each: whole patches of the kernels, so that no sum depends on where blocks end.
@@ -122,16 +122,15 @@ void bind_pricing(nb::module_& m) {
     m.def("tdot", &tdot<float>, nb::arg("Z").noconvert(), nb::arg("R").noconvert(), nb::arg("n_threads"));
     m.def("tdot", &tdot<std::uint8_t>, nb::arg("Z").noconvert(), nb::arg("R").noconvert(), nb::arg("n_threads"));
     nb::class_<SignedGraph>(m, "SignedGraph")
-        .def("__init__",
-             [](SignedGraph* self, In<std::int32_t> first, In<std::int32_t> second, std::int64_t n_items) {
-                 new (self) SignedGraph(view(first), view(second), n_items);
-             })
+        .def("__init__", [](SignedGraph* self, In<std::int32_t> first, In<std::int32_t> second,
+                            std::int64_t n_items) { new (self) SignedGraph(view(first), view(second), n_items); })
         .def("set_weights",
              [](SignedGraph& self, In<double> weights, int n_threads) {
                  const Unlocked unlocked;
                  self.set_weights(view(weights), n_threads);
              })
-        .def_prop_ro("items", [](const SignedGraph& self) { return give(self.items()); }, nb::rv_policy::automatic)
+        .def_prop_ro(
+            "items", [](const SignedGraph& self) { return give(self.items()); }, nb::rv_policy::automatic)
         .def("laplacian",
              [](const SignedGraph& self, In<float> t, int n_threads) {
                  std::vector<float> out(self.items().size());

@@ -9,8 +9,12 @@ using namespace cghash;
 namespace {
 
 RankTask task_of(In<std::int32_t> kinds, In<std::uint8_t, 2> relevant, In<std::int64_t> cuts, std::int64_t n_head) {
-    return {static_cast<std::int64_t>(relevant.shape(0)), static_cast<std::int64_t>(relevant.shape(1)), view(kinds),
-            view(relevant), view(cuts), n_head};
+    return {static_cast<std::int64_t>(relevant.shape(0)),
+            static_cast<std::int64_t>(relevant.shape(1)),
+            view(kinds),
+            view(relevant),
+            view(cuts),
+            n_head};
 }
 
 nb::tuple given(Ranked ranked, std::size_t p) {
@@ -41,7 +45,8 @@ nb::tuple codes(In<std::uint8_t, 2> queries, In<std::uint8_t, 2> items, In<std::
     Ranked ranked;
     {
         const Unlocked unlocked;
-        ranked = rank_codes(task_of(kinds, relevant, cuts, n_head), view(queries), view(items), view(weights), n_threads);
+        ranked =
+            rank_codes(task_of(kinds, relevant, cuts, n_head), view(queries), view(items), view(weights), n_threads);
     }
     return given(std::move(ranked), cuts.size());
 }

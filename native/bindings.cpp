@@ -87,7 +87,6 @@ void bind_pair_table(nb::module_& m) {
 
 }  // namespace
 
-
 NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);  // a daemon thread that the interpreter's end stops keeps what it holds
     m.def("instruction_set", [] { return std::string(kernels().name); });

@@ -68,7 +68,8 @@ void CodeIndex::adopt(std::unique_ptr<PruneTables> tables, std::span<const std::
 bool CodeIndex::prepare(const Request& request, const TableOptions& options, bool always) {
     forget();
     const Lookups lookups(request.weights, codes_.n_bytes(), kernels());
-    tables_ = build_tables(codes_, lookups, samples(request, lookups), request.ids, request.allowed, options, request.n_threads);
+    tables_ = build_tables(codes_, lookups, samples(request, lookups), request.ids, request.allowed, options,
+                           request.n_threads);
     if (!tables_) return false;
     const auto found = weighted(request);
     // tables take memory: they must save a good deal
@@ -80,7 +81,8 @@ bool CodeIndex::prepare(const Request& request, const TableOptions& options, boo
 }
 
 std::vector<Sample> CodeIndex::samples(const Request& request, const Lookups& lookups) const {
-    constexpr std::int64_t most = 16, k = 100;  // queries that are no codes have their nearest farther off than codes do
+    constexpr std::int64_t most = 16,
+                           k = 100;  // queries that are no codes have their nearest farther off than codes do
     const auto n = codes_.n_codes(), n_samples = std::min(n, most);
     std::vector<std::uint8_t> queries(n_samples * codes_.n_bytes());
     for (std::int64_t i = 0; i < n_samples; ++i)
@@ -97,8 +99,8 @@ std::vector<Sample> CodeIndex::samples(const Request& request, const Lookups& lo
 std::shared_ptr<const CodeIndex::Weighted> CodeIndex::weighted(const Request& request) const {
     const std::lock_guard lock(mutex_);
     const auto& chosen = kernels();
-    if (latest_ && &latest_->lookups.kernels == &chosen && std::equal(latest_->weights.begin(), latest_->weights.end(),
-                                                                       request.weights.begin(), request.weights.end()))
+    if (latest_ && &latest_->lookups.kernels == &chosen &&
+        std::equal(latest_->weights.begin(), latest_->weights.end(), request.weights.begin(), request.weights.end()))
         return latest_;
     auto made = std::make_shared<Weighted>(request.weights, codes_.n_bytes(), chosen);
     if (tables_ && tables_->suit(made->lookups))  // those of a file that nobody has verified may not
@@ -134,9 +136,9 @@ void CodeIndex::offer(const CodeQuery& ask, std::int64_t query, std::span<const 
                       Reservoir& nearest) const {
     for (auto position : positions)
         if (ask.allows(position))
-            nearest.offer({ask.lookups.distance(ask.query(query), codes_.block(position / 64),
-                                                static_cast<int>(position % 64)),
-                           ask.id(position)});
+            nearest.offer(
+                {ask.lookups.distance(ask.query(query), codes_.block(position / 64), static_cast<int>(position % 64)),
+                 ask.id(position)});
 }
 
 double CodeIndex::budget_of(const Weighted& found, std::int64_t k, std::int64_t n_queries, int n_threads) const {

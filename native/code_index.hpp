@@ -21,7 +21,7 @@ class CodeIndex {
         std::span<const std::int64_t> weights;
         const std::int64_t* ids;
         const std::uint8_t* allowed;
-        std::int64_t n_allowed;      // bits in it; all codes when it is null
+        std::int64_t n_allowed;  // bits in it; all codes when it is null
         int n_threads;
     };
 
@@ -75,10 +75,10 @@ class CodeIndex {
 
     CodeBlocks codes_;
     std::unique_ptr<PruneTables> tables_;
-    bool always_ = false;                    // prune, whatever the estimate says
-    std::vector<std::uint8_t> stale_;        // a bit for each code of the tables that was changed since
-    std::vector<std::int64_t> changed_;      // their positions
-    mutable std::mutex mutex_;               // guards latest_
+    bool always_ = false;                // prune, whatever the estimate says
+    std::vector<std::uint8_t> stale_;    // a bit for each code of the tables that was changed since
+    std::vector<std::int64_t> changed_;  // their positions
+    mutable std::mutex mutex_;           // guards latest_
     mutable std::shared_ptr<const Weighted> latest_;
 };
 

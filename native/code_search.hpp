@@ -15,10 +15,10 @@ namespace cghash {
 struct CodeQuery {
     const CodeBlocks& codes;
     const Lookups& lookups;
-    std::span<const std::uint8_t> queries;      // (n, n_bytes)
-    std::int64_t k;                             // Reservoir::unlimited for all within the limit
-    const std::int64_t* ids;                    // by position, null for positions themselves
-    const std::uint8_t* allowed;                // a bit for each position, null for all
+    std::span<const std::uint8_t> queries;  // (n, n_bytes)
+    std::int64_t k;                         // Reservoir::unlimited for all within the limit
+    const std::int64_t* ids;                // by position, null for positions themselves
+    const std::uint8_t* allowed;            // a bit for each position, null for all
     int n_threads;
 
     std::int64_t n_queries() const { return static_cast<std::int64_t>(queries.size()) / codes.n_bytes(); }

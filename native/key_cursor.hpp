@@ -17,7 +17,10 @@ class KeyCursor {
     };
 
     KeyCursor(const OrderedTables& on, std::size_t number, const std::uint8_t* query)
-        : table_(&on.tables.tables[number]), order_(&on.orders[number]), costs_(&on.costs), key_(table_->key_of(query)) {
+        : table_(&on.tables.tables[number]),
+          order_(&on.orders[number]),
+          costs_(&on.costs),
+          key_(table_->key_of(query)) {
         for (std::int64_t step = 0; step < 2 * window; ++step) ask_for_word(step);
     }
     // To be called once before anything else, when the words that were asked for may have come.

@@ -111,12 +111,14 @@ void Lookups::fill_scan(const std::uint8_t* query, double scale, std::uint8_t* t
 }
 
 bool Lookups::lighten(std::uint8_t* tables) const {
-    constexpr std::size_t few = 8;  // one of so many: those of masks that differ in most of their bits
+    constexpr std::size_t few = 8;             // one of so many: those of masks that differ in most of their bits
     if (n_bytes <= 4 || wide()) return false;  // no kernel asks
     std::uint8_t* end = tables + scan_size();
-    const auto n_heavy = static_cast<std::size_t>(std::count_if(tables, end, [](std::uint8_t entry) { return entry > 127; }));
+    const auto n_heavy =
+        static_cast<std::size_t>(std::count_if(tables, end, [](std::uint8_t entry) { return entry > 127; }));
     if (few * n_heavy > scan_size()) return false;
-    if (n_heavy) std::transform(tables, end, tables, [](std::uint8_t entry) { return std::min<std::uint8_t>(entry, 127); });
+    if (n_heavy)
+        std::transform(tables, end, tables, [](std::uint8_t entry) { return std::min<std::uint8_t>(entry, 127); });
     return true;
 }
 

@@ -45,13 +45,14 @@ class Lookups {
    private:
     using Group = std::array<int, 6>;  // bit numbers, -1 for none
     static std::vector<Group> groups_of(int n_bytes, int lookup_bits);
-    std::vector<float> values_of(std::span<const std::int64_t> weights, const std::vector<Group>& groups, int bits) const;
+    std::vector<float> values_of(std::span<const std::int64_t> weights, const std::vector<Group>& groups,
+                                 int bits) const;
 
     std::vector<std::int64_t> bytes_;  // (n_bytes, 256)
     std::vector<Group> groups_;
-    std::vector<float> scan_;          // (groups, 2^lookup_bits)
-    std::vector<float> nibbles_;       // (2·n_bytes, 16)
-    std::int64_t largest_panel_ = 0;   // weight of the heaviest eight bytes that are summed in bytes
+    std::vector<float> scan_;         // (groups, 2^lookup_bits)
+    std::vector<float> nibbles_;      // (2·n_bytes, 16)
+    std::int64_t largest_panel_ = 0;  // weight of the heaviest eight bytes that are summed in bytes
 };
 
 // Which table entries a bound reaches: sums of entries ≤ limit_of(limit, scale) whenever the distance is ≤ limit.

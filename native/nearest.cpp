@@ -55,8 +55,8 @@ std::int64_t NearestLists::update_leading(std::span<const float> dots, std::int6
     if (low.size() != half_.size() || extra.size() != half_.size() || rest.size() != half_.size())
         throw std::invalid_argument("low, extra and rest must be as long as half");
     std::int64_t n_finished = 0;
-    const NearestItems finish{items.data(), n_features, low.data(), extra.data(), rest.data(), more.data(), n_more,
-                              &n_finished};
+    const NearestItems finish{items.data(), n_features,  low.data(), extra.data(),
+                              rest.data(),  more.data(), n_more,     &n_finished};
     offer(dots, n_rows, n_columns, row, column, relevant, &finish);
     return n_finished;
 }
@@ -73,11 +73,20 @@ void NearestLists::offer(std::span<const float> dots, std::int64_t n_rows, std::
     const bool diagonal = row == column && n_rows == n_columns;
     if (!diagonal && row + n_rows > column)
         throw std::invalid_argument("a block must stand on the diagonal or right of it");
-    if (relevant && relevant->size() != dots.size()) throw std::invalid_argument("relevant must have the shape of dots");
+    if (relevant && relevant->size() != dots.size())
+        throw std::invalid_argument("relevant must have the shape of dots");
 
-    const NearestBlock block{n_rows, n_columns, row, column, dots.data(), half_.data(), labels_.data(),
-                             relevant ? relevant->data() : nullptr, {near_scores_.data(), near_ids_.data(), n_near_},
-                             {far_scores_.data(), far_ids_.data(), n_far_}, finish};
+    const NearestBlock block{n_rows,
+                             n_columns,
+                             row,
+                             column,
+                             dots.data(),
+                             half_.data(),
+                             labels_.data(),
+                             relevant ? relevant->data() : nullptr,
+                             {near_scores_.data(), near_ids_.data(), n_near_},
+                             {far_scores_.data(), far_ids_.data(), n_far_},
+                             finish};
     kernels().nearest(block);
 }
 

@@ -14,7 +14,7 @@ struct NearestBounds {
 };
 
 class NearestLists {
-  public:
+   public:
     // Item j's score for item i is half[j] - dots[i, j]; equal labels are relevant to each other.
     NearestLists(std::span<const float> half, std::span<const std::int32_t> labels, std::int64_t n_near,
                  std::int64_t n_far);
@@ -40,17 +40,17 @@ class NearestLists {
     std::int64_t n_items() const { return static_cast<std::int64_t>(half_.size()); }
     std::int64_t n_near() const { return n_near_; }
     std::int64_t n_far() const { return n_far_; }
-    const std::vector<float>& near_scores() const { return near_scores_; }          // (n_items, n_near), ∞ where none
-    const std::vector<float>& far_scores() const { return far_scores_; }            // (n_items, n_far)
-    const std::vector<std::int32_t>& near_ids() const { return near_ids_; }         // (n_items, n_near), -1 where none
-    const std::vector<std::int32_t>& far_ids() const { return far_ids_; }           // (n_items, n_far)
+    const std::vector<float>& near_scores() const { return near_scores_; }   // (n_items, n_near), ∞ where none
+    const std::vector<float>& far_scores() const { return far_scores_; }     // (n_items, n_far)
+    const std::vector<std::int32_t>& near_ids() const { return near_ids_; }  // (n_items, n_near), -1 where none
+    const std::vector<std::int32_t>& far_ids() const { return far_ids_; }    // (n_items, n_far)
 
-  private:
+   private:
     void offer(std::span<const float> dots, std::int64_t n_rows, std::int64_t n_columns, std::int64_t row,
                std::int64_t column, std::optional<std::span<const std::uint8_t>> relevant, const NearestItems* finish);
 
-    std::vector<float> half_;                  // (n_items,)
-    std::vector<std::int32_t> labels_;         // (n_items,)
+    std::vector<float> half_;           // (n_items,)
+    std::vector<std::int32_t> labels_;  // (n_items,)
     std::int64_t n_near_, n_far_;
     std::vector<float> near_scores_, far_scores_;
     std::vector<std::int32_t> near_ids_, far_ids_;

@@ -9,8 +9,12 @@ PruneCosts costs_of(const Lookups& lookups, std::int64_t n_bytes) {
     const double width = lookups.n_bytes / 8.0, compute = lookups.kernels.block_ns;
     const double missed = std::clamp((static_cast<double>(n_bytes) - 0x1p24) / 0x1p26, 0.0, 1.0);
     const auto mean = [missed](double hit, double miss) { return hit + missed * (miss - hit); };
-    return {.step = mean(2, 8), .bucket = mean(30, 120), .group = (mean(6, 16) + compute) * width / 4, .found = mean(60, 100),
-            .scan_read = mean(6, 25) * width, .scan_compute = compute * width};
+    return {.step = mean(2, 8),
+            .bucket = mean(30, 120),
+            .group = (mean(6, 16) + compute) * width / 4,
+            .found = mean(60, 100),
+            .scan_read = mean(6, 25) * width,
+            .scan_compute = compute * width};
 }
 
 MaskOrder::MaskOrder(const PruneTable& table, const Lookups& lookups, std::int64_t length) {

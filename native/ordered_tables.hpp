@@ -42,7 +42,7 @@ struct OrderedTables {
     OrderedTables(const PruneTables& tables, const Lookups& lookups);
 
     const PruneTables& tables;
-    const Lookups lookups;              // of codes with their bits in the tables' order
+    const Lookups lookups;  // of codes with their bits in the tables' order
     const PruneCosts costs;
     std::vector<MaskOrder> orders;
 };

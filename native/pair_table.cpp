@@ -9,7 +9,8 @@ namespace {
 
 void check_pointers(std::span<const std::int64_t> ptr, std::size_t n_blocks, std::size_t n_values, const char* name) {
     if (ptr.size() != n_blocks + 1 || ptr.front() != 0 || ptr.back() != static_cast<std::int64_t>(n_values))
-        throw std::invalid_argument(std::string(name) + " must run from 0 to the number of items, one more than blocks");
+        throw std::invalid_argument(std::string(name) +
+                                    " must run from 0 to the number of items, one more than blocks");
     for (std::size_t b = 0; b < n_blocks; ++b)
         if (ptr[b + 1] < ptr[b]) throw std::invalid_argument(std::string(name) + " must not fall");
 }
@@ -70,7 +71,7 @@ PairTable::PairTable(std::span<const std::int64_t> anchors, std::span<const std:
 Tile PairTable::tile(std::int64_t t) const {
     const std::int64_t block = tile_block_[t];
     return {tile_word_[t + 1] - tile_word_[t], tile_block_[t + 1] - block, columns_.data() + tile_word_[t] * capacity_,
-            block_slot_.data() + block, block_near_.data() + block, block_far_.data() + block,
+            block_slot_.data() + block,        block_near_.data() + block, block_far_.data() + block,
             block_weight_.data() + block};
 }
 

@@ -10,7 +10,7 @@
 namespace cghash {
 
 class PairTable {
-  public:
+   public:
     // near[near_ptr[b]:near_ptr[b+1]] are the near items of anchors[b], likewise far. A block's slots are its near
     // pairs, then its far pairs; slots are numbered block after block.
     PairTable(std::span<const std::int64_t> anchors, std::span<const std::int64_t> near_ptr,
@@ -33,7 +33,7 @@ class PairTable {
     double loss(Loss loss, std::span<const double> D, std::span<double> q, int n_threads) const;
     std::pair<double, std::int64_t> counts(std::span<const double> D, double low, double high, int n_threads) const;
 
-  private:
+   private:
     static constexpr std::int64_t tile_words = 8;    // 512 slots: distances and slopes stay in the first-level cache
     static constexpr std::int64_t chunk_tiles = 32;  // what one thread takes at a time
 
@@ -46,13 +46,13 @@ class PairTable {
 
     std::int64_t n_items_;
     int n_columns_ = 0, capacity_ = 0;
-    std::int64_t widest_tile_ = 0;                      // in words
-    std::vector<std::int32_t> slot_anchor_, slot_item_;  // (n_slots,)
-    std::vector<std::int64_t> block_slot_;              // (n_blocks,) within its tile
-    std::vector<std::int32_t> block_near_, block_far_;  // (n_blocks,)
-    std::vector<double> block_weight_;                  // (n_blocks,)
+    std::int64_t widest_tile_ = 0;                                  // in words
+    std::vector<std::int32_t> slot_anchor_, slot_item_;             // (n_slots,)
+    std::vector<std::int64_t> block_slot_;                          // (n_blocks,) within its tile
+    std::vector<std::int32_t> block_near_, block_far_;              // (n_blocks,)
+    std::vector<double> block_weight_;                              // (n_blocks,)
     std::vector<std::int64_t> tile_block_, tile_word_, tile_slot_;  // (n_tiles + 1,)
-    std::vector<std::uint64_t> columns_;                // tile after tile, (capacity, n_words) each
+    std::vector<std::uint64_t> columns_;                            // tile after tile, (capacity, n_words) each
 };
 
 }  // namespace cghash

@@ -30,7 +30,8 @@ class Sorter {
         keyed_.clear();
         for (auto row : rows) {
             std::uint64_t key = 0;
-            for (std::size_t j = 0; j < std::min<std::size_t>(rest_.size(), 8); ++j) key = key << 8 | code(row)[rest_[j]];
+            for (std::size_t j = 0; j < std::min<std::size_t>(rest_.size(), 8); ++j)
+                key = key << 8 | code(row)[rest_[j]];
             keyed_.push_back({key, row});
         }
         std::sort(keyed_.begin(), keyed_.end(), [this](const Keyed& a, const Keyed& b) {
@@ -53,7 +54,9 @@ class Sorter {
         std::uint64_t key;  // the first eight of the other bytes
         std::uint32_t row;
     };
-    const std::uint8_t* code(std::uint32_t row) const { return codes_.data() + static_cast<std::size_t>(row) * n_bytes_; }
+    const std::uint8_t* code(std::uint32_t row) const {
+        return codes_.data() + static_cast<std::size_t>(row) * n_bytes_;
+    }
     int compare_further(const Keyed& a, const Keyed& b) const {
         for (std::size_t j = 8; j < rest_.size(); ++j)
             if (const int order = code(a.row)[rest_[j]] - code(b.row)[rest_[j]]) return order;
@@ -85,7 +88,8 @@ Distinct distinct_of(const HugePageVector<std::uint8_t>& codes, int n_bytes, con
                      const std::int64_t* ids, const std::uint8_t* allowed, int n_threads) {
     const auto n = codes.size() / n_bytes;
     HugePageVector<std::uint32_t> starts;
-    const auto order = by_key(n, table.n_keys(), [&](std::size_t i) { return table.key_of(codes.data() + i * n_bytes); }, starts);
+    const auto order =
+        by_key(n, table.n_keys(), [&](std::size_t i) { return table.key_of(codes.data() + i * n_bytes); }, starts);
     constexpr std::uint32_t n_parts = 64;
     std::vector<Distinct> parts(n_parts);
     parallel_chunks(n_parts, n_threads, [&](std::int64_t at) {
@@ -121,7 +125,8 @@ struct Counts {
 };
 
 // Bytes of tables, and of what a search adds to them: weights and masks of the keys in order.
-double memory_of(const std::vector<int>& key_bits, int n_bytes, int n_held, const Counts& counts, const std::vector<double>& n_used) {
+double memory_of(const std::vector<int>& key_bits, int n_bytes, int n_held, const Counts& counts,
+                 const std::vector<double>& n_used) {
     auto bytes = static_cast<double>(BitOrder::memory(n_bytes) + 4 * counts.n_rows);
     if (counts.n_distinct < counts.n_rows)
         bytes += static_cast<double>(4 * (counts.n_rows / 32 + 1) + 4 * (counts.n_distinct / 16 + 1));
@@ -131,7 +136,8 @@ double memory_of(const std::vector<int>& key_bits, int n_bytes, int n_held, cons
         table.n_distinct = counts.n_distinct;
         table.rest.resize(n_held - key_bits[t] / 8);
         table.counted = counts.are_told();
-        bytes += static_cast<double>(table.n_groups() * table.group_size() + 12 * worth_ordering(n_keys, counts.n_codes));
+        bytes +=
+            static_cast<double>(table.n_groups() * table.group_size() + 12 * worth_ordering(n_keys, counts.n_codes));
         bytes += KeyDirectory::memory(static_cast<double>(n_keys), n_used[t] + 1);
     }
     return bytes;
@@ -151,13 +157,15 @@ double count_used(const PruneTable& table, const Distinct& distinct, int n_bytes
 }
 
 // Make keys shorter until the tables take no more than they may: how many of them have codes was not known before.
-void fit_keys(std::vector<int>& key_bits, const Distinct& distinct, int n_bytes, int n_held, const Counts& counts, double most_bytes) {
+void fit_keys(std::vector<int>& key_bits, const Distinct& distinct, int n_bytes, int n_held, const Counts& counts,
+              double most_bytes) {
     for (; !key_bits.empty(); shorten(key_bits)) {
         const auto tables = keyed_tables(key_bits, n_held);
         std::vector<double> n_used(tables.size());
         for (std::size_t t = 0; t < tables.size(); ++t)
             n_used[t] = static_cast<double>(std::min<std::int64_t>(tables[t].n_keys(), counts.n_distinct));
-        for (std::size_t t = 0; t < tables.size() && memory_of(key_bits, n_bytes, n_held, counts, n_used) > most_bytes; ++t)
+        for (std::size_t t = 0; t < tables.size() && memory_of(key_bits, n_bytes, n_held, counts, n_used) > most_bytes;
+             ++t)
             n_used[t] = count_used(tables[t], distinct, n_bytes);
         if (memory_of(key_bits, n_bytes, n_held, counts, n_used) <= most_bytes) return;
     }
@@ -168,12 +176,14 @@ std::int64_t about_distinct(const HugePageVector<std::uint8_t>& codes, const Loo
     const int n_bytes = lookups.n_bytes;
     const auto n = codes.size() / n_bytes;
     std::array<std::uint8_t, 128> counts{}, code{};
-    for (int bit = 0; bit < 8 * n_bytes; ++bit) counts[bit / 8] |= static_cast<std::uint8_t>((lookups.bit_weight(bit) > 0) << bit % 8);
+    for (int bit = 0; bit < 8 * n_bytes; ++bit)
+        counts[bit / 8] |= static_cast<std::uint8_t>((lookups.bit_weight(bit) > 0) << bit % 8);
     const int zeros = std::max(0, static_cast<int>(std::bit_width(n)) - 16);
     std::vector<std::uint64_t> hashes;
     for (std::size_t i = 0; i < n; ++i) {
         for (int j = 0; j < n_bytes; ++j) code[j] = codes[i * n_bytes + j] & counts[j];
-        const auto hash = std::hash<std::string_view>()({reinterpret_cast<const char*>(code.data()), static_cast<std::size_t>(n_bytes)});
+        const auto hash = std::hash<std::string_view>()(
+            {reinterpret_cast<const char*>(code.data()), static_cast<std::size_t>(n_bytes)});
         if (!(hash & ((std::uint64_t{1} << zeros) - 1))) hashes.push_back(hash);
     }
     std::sort(hashes.begin(), hashes.end());
@@ -203,7 +213,8 @@ void fill_groups(PruneTable& table, const Distinct& distinct, int n_bytes, const
         const std::uint8_t* from = code(place);
         std::uint8_t* to = groups.data() + place / group_lanes * table.group_size() + place % group_lanes;
         for (int j = 0; j < table.width(); ++j) to[group_lanes * j] = from[table.rest[j]];
-        if (table.counted) to[group_lanes * table.width()] = static_cast<std::uint8_t>(std::min(distinct.counts[number(place)], 255u));
+        if (table.counted)
+            to[group_lanes * table.width()] = static_cast<std::uint8_t>(std::min(distinct.counts[number(place)], 255u));
     }
     table.groups = std::move(groups);
 }
@@ -231,9 +242,9 @@ void mark_rows(PruneTables& tables, const Distinct& distinct) {
 
 }  // namespace
 
-std::unique_ptr<PruneTables> build_tables(const CodeBlocks& blocks, const Lookups& lookups, std::span<const Sample> samples,
-                                          const std::int64_t* ids, const std::uint8_t* allowed, const TableOptions& options,
-                                          int n_threads) {
+std::unique_ptr<PruneTables> build_tables(const CodeBlocks& blocks, const Lookups& lookups,
+                                          std::span<const Sample> samples, const std::int64_t* ids,
+                                          const std::uint8_t* allowed, const TableOptions& options, int n_threads) {
     const auto n = blocks.n_codes();
     const int n_bytes = blocks.n_bytes();
     if (n < 1 || n > UINT32_MAX) return nullptr;

@@ -10,8 +10,8 @@
 namespace cghash {
 
 // Null where the limits allow none. Queries like the samples shall be quick.
-std::unique_ptr<PruneTables> build_tables(const CodeBlocks& codes, const Lookups& lookups, std::span<const Sample> samples,
-                                          const std::int64_t* ids, const std::uint8_t* allowed, const TableOptions& options,
-                                          int n_threads);
+std::unique_ptr<PruneTables> build_tables(const CodeBlocks& codes, const Lookups& lookups,
+                                          std::span<const Sample> samples, const std::int64_t* ids,
+                                          const std::uint8_t* allowed, const TableOptions& options, int n_threads);
 
 }  // namespace cghash

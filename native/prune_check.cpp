@@ -47,13 +47,15 @@ Code code_at(const PruneTable& table, std::uint32_t key, std::int64_t place) {
 
 void check_count(const PruneTable& table, std::int64_t place, std::size_t n_rows) {
     if (table.counted)
-        require(table.at(place)[group_lanes * table.width()] == std::min<std::size_t>(n_rows, 255), "codes must tell their rows");
+        require(table.at(place)[group_lanes * table.width()] == std::min<std::size_t>(n_rows, 255),
+                "codes must tell their rows");
 }
 
 void check_marks(const PruneTables& tables) {
     const auto n_rows = tables.rows.size();
     if (!tables.marks.size()) {
-        require(static_cast<std::int64_t>(n_rows) == tables.n_distinct && !tables.marked.size(), "each code must have one row");
+        require(static_cast<std::int64_t>(n_rows) == tables.n_distinct && !tables.marked.size(),
+                "each code must have one row");
         return;
     }
     std::int64_t place = -1;
@@ -72,7 +74,9 @@ void check_first(const PruneTables& tables, const CheckedAgainst& against) {
     std::vector<std::uint8_t> seen((n_codes + 7) / 8);
     Code before{};
     std::uint32_t key_before = UINT32_MAX;
-    const auto is_stale = [&](std::int64_t row) { return !against.stale.empty() && has_bit(against.stale.data(), row); };
+    const auto is_stale = [&](std::int64_t row) {
+        return !against.stale.empty() && has_bit(against.stale.data(), row);
+    };
     const auto check_row = [&](std::int64_t row, const Code& code) {
         require(row < n_codes && !has_bit(seen.data(), row), "each code must have a row of its own");
         seen[row / 8] |= static_cast<std::uint8_t>(1 << row % 8);
@@ -80,7 +84,8 @@ void check_first(const PruneTables& tables, const CheckedAgainst& against) {
         Code held{}, ordered{};
         against.codes.read(row, held.data());
         tables.bits.apply(held.data(), ordered.data());
-        require(!std::memcmp(ordered.data(), code.data(), static_cast<std::size_t>(tables.n_held)), "rows must have their codes");
+        require(!std::memcmp(ordered.data(), code.data(), static_cast<std::size_t>(tables.n_held)),
+                "rows must have their codes");
     };
     each_place(table, [&](std::uint32_t key, std::int64_t place) {
         const auto code = code_at(table, key, place);

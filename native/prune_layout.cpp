@@ -109,8 +109,10 @@ struct Trial {
             if (all.size() % 2) half.push_back(all.back());
         }
         const double found = count_distinct(all), grows = std::clamp(std::log2(found / count_distinct(half)), 0.0, 1.0);
-        const double more = std::pow(static_cast<double>(n) / static_cast<double>(all.size()), grows), n_keys = table.n_keys();
-        return std::min(found * more, n_keys * -std::expm1(-static_cast<double>(n) / n_keys));  // the latter: spread evenly
+        const double more = std::pow(static_cast<double>(n) / static_cast<double>(all.size()), grows),
+                     n_keys = table.n_keys();
+        return std::min(found * more,
+                        n_keys * -std::expm1(-static_cast<double>(n) / n_keys));  // the latter: spread evenly
     }
 
     double scan() const { return static_cast<double>(n) / 64 * (costs.scan_read + costs.scan_compute); }
@@ -130,8 +132,11 @@ struct Trial {
 };
 
 // What the samples cost, none more than to scan. Tables go as far as their weights say.
-double cost_of(const Trial& trial, const std::vector<PruneTable>& tables, const BitOrder& bits, std::span<const Sample> samples) {
-    const auto weight = [&](const PruneTable& t) { return static_cast<double>(t.key_weight(t.n_keys() - 1, trial.lookups)); };
+double cost_of(const Trial& trial, const std::vector<PruneTable>& tables, const BitOrder& bits,
+               std::span<const Sample> samples) {
+    const auto weight = [&](const PruneTable& t) {
+        return static_cast<double>(t.key_weight(t.n_keys() - 1, trial.lookups));
+    };
     double all_keys = 0;
     for (const auto& table : tables) all_keys += weight(table);
     std::vector<double> spent(samples.size());

@@ -28,8 +28,13 @@ class Run {
    public:
     Run(const OrderedTables& on, const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale,
         Reservoir& nearest)
-        : on_(on), lookups_(on.lookups), ask_(ask), stale_(stale), nearest_(nearest),
-          shortlist_(ask.k), eager_(ask.allowed || stale) {
+        : on_(on),
+          lookups_(on.lookups),
+          ask_(ask),
+          stale_(stale),
+          nearest_(nearest),
+          shortlist_(ask.k),
+          eager_(ask.allowed || stale) {
         on.tables.bits.apply(query, query_);
         cursors_.reserve(most_tables);
         for (std::size_t t = 0; t < on.tables.tables.size(); ++t) {
@@ -99,8 +104,8 @@ class Run {
         return resolve(entries);
     }
 
-    static constexpr std::int64_t ahead = 3;  // keys whose codes are on their way
-    static constexpr std::int64_t few = 32;   // nearest, that a probe may find
+    static constexpr std::int64_t ahead = 3;   // keys whose codes are on their way
+    static constexpr std::int64_t few = 32;    // nearest, that a probe may find
     static constexpr std::int64_t tries = 16;  // keys, one of which a probe finds codes of
 
     // How far the k-th nearest is at most, by the codes beside which the query would lie in the first table: while no
@@ -181,7 +186,8 @@ class Run {
         set_start();
         set_sheet();
         const BucketQuery query{sheets_[table_], table.n_scanned(), table.n_stored(), &start_, &limit_};
-        lookups_.kernels.scan_bucket({table.groups.values.data(), bucket.first, bucket.last, soon}, query, survivors, this);
+        lookups_.kernels.scan_bucket({table.groups.values.data(), bucket.first, bucket.last, soon}, query, survivors,
+                                     this);
         spent += on_.costs.found * static_cast<double>(n_found_);
         n_found_ = 0;
     }
@@ -205,8 +211,9 @@ class Run {
             if (t != table_ && cursors_[t].has_shown(code, lookups_)) return;
         ++n_found_;
         if (table_ && !eager_) on_.tables.ask_for_place(code);
-        if (eager_ ? take(rows_of(code, place), distance)
-                   : shortlist_.add({distance, key_, static_cast<std::uint32_t>(place), table_, table.n_rows(code_bytes)}))
+        if (eager_
+                ? take(rows_of(code, place), distance)
+                : shortlist_.add({distance, key_, static_cast<std::uint32_t>(place), table_, table.n_rows(code_bytes)}))
             follow();
     }
 
@@ -228,7 +235,8 @@ class Run {
         bool fell = false;
         std::int64_t offered = 0;
         for (const std::int64_t row : rows) {
-            if (row >= on_.tables.n_codes || !ask_.allows(row) || (stale_ && stale_[row / 8] >> (row % 8) & 1)) continue;
+            if (row >= on_.tables.n_codes || !ask_.allows(row) || (stale_ && stale_[row / 8] >> (row % 8) & 1))
+                continue;
             fell |= nearest_.offer({distance, ask_.id(row)});
             if (++offered >= ask_.k) break;  // rows are by id: no later one can be among the k nearest
         }
@@ -241,7 +249,9 @@ class Run {
         std::vector<std::pair<std::int64_t, std::int64_t>> found;  // distance, place
         found.reserve(entries.size());
         for (std::size_t begun = 0; begun < entries.size(); begun += PruneTables::at_once)
-            find_places(std::span(entries).subspan(begun, std::min<std::size_t>(PruneTables::at_once, entries.size() - begun)), found);
+            find_places(
+                std::span(entries).subspan(begun, std::min<std::size_t>(PruneTables::at_once, entries.size() - begun)),
+                found);
         std::sort(found.begin(), found.end());
         found.erase(std::unique(found.begin(), found.end()), found.end());
         for (const auto& near : found) on_.tables.ask_for_marks(near.second);
@@ -255,7 +265,8 @@ class Run {
         }
         return true;
     }
-    void find_places(std::span<const Shortlist::Entry> entries, std::vector<std::pair<std::int64_t, std::int64_t>>& found) const {
+    void find_places(std::span<const Shortlist::Entry> entries,
+                     std::vector<std::pair<std::int64_t, std::int64_t>>& found) const {
         std::uint8_t codes[PruneTables::at_once * 128];
         std::array<std::int64_t, PruneTables::at_once> places;
         int n = 0;
@@ -288,10 +299,12 @@ class Run {
     }
     void tell(std::int64_t limit) {
         auto known = shared_->limit.load(std::memory_order_relaxed);
-        while (limit < known && !shared_->limit.compare_exchange_weak(known, limit, std::memory_order_relaxed)) {}
+        while (limit < known && !shared_->limit.compare_exchange_weak(known, limit, std::memory_order_relaxed)) {
+        }
     }
     void set_start() {
-        start_ = static_cast<std::uint8_t>(std::min(static_cast<double>(key_weight_) * scale_ * (1.0 - 0x1p-20), 255.0));
+        start_ =
+            static_cast<std::uint8_t>(std::min(static_cast<double>(key_weight_) * scale_ * (1.0 - 0x1p-20), 255.0));
     }
 
     // Let the tables of nibbles lie as the codes of the table under way do.
@@ -310,23 +323,23 @@ class Run {
     const Lookups& lookups_;
     const CodeQuery& ask_;
     const std::uint8_t* stale_;
-    std::uint8_t query_[128];           // its bits in the tables' order
+    std::uint8_t query_[128];  // its bits in the tables' order
     Reservoir& nearest_;
     Shortlist shortlist_;
-    bool eager_;                        // take the rows of a code at once: not each has one that counts
-    std::vector<std::size_t> mine_;      // the tables it goes through
-    Exchange* shared_ = nullptr;         // null for one thread alone
+    bool eager_;                     // take the rows of a code at once: not each has one that counts
+    std::vector<std::size_t> mine_;  // the tables it goes through
+    Exchange* shared_ = nullptr;     // null for one thread alone
     int self_ = 0;
     std::int64_t told_ = Reservoir::unlimited;
-    std::vector<KeyCursor> cursors_;    // of each table
-    std::int64_t bound_ = 0;            // no unseen code is nearer
+    std::vector<KeyCursor> cursors_;  // of each table
+    std::int64_t bound_ = 0;          // no unseen code is nearer
     std::int64_t key_weight_ = 0, n_found_ = 0;
     std::size_t table_ = 0;
     std::uint32_t key_ = 0;
     double scale_ = 0;
     std::uint8_t start_ = 0, limit_ = 254;
     std::array<double, most_tables> sheet_scales_{-1, -1, -1, -1};
-    alignas(64) std::uint8_t nibbles_[2 * 128 * 16];               // two tables for each byte of a code
+    alignas(64) std::uint8_t nibbles_[2 * 128 * 16];              // two tables for each byte of a code
     alignas(64) std::uint8_t sheets_[most_tables][2 * 128 * 16];  // the same, in the order of each table's groups
 };
 

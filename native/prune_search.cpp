@@ -57,7 +57,8 @@ double Pruner::budget(std::int64_t k, std::int64_t n_queries, int n_threads, dou
     if (best == 0) return 0;
     // queries may be harder than the samples: give more than these took, and mind what becomes of it (worth_a_try);
     // the few that are scanned have the reading of the codes to themselves
-    const auto n_scanned = std::max<std::int64_t>(1, static_cast<std::int64_t>(given_up * static_cast<double>(n_queries)));
+    const auto n_scanned =
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(given_up * static_cast<double>(n_queries)));
     return std::max(1.2 * best, 0.5 * scan_cost(n_scanned, n_queries > 1 ? 1 : n_threads));
 }
 

@@ -157,7 +157,8 @@ void PruneTables::check(int n_bytes) const {
     for (const auto& table : tables) {
         if (table.key_bits <= 8 * (std::ssize(table.key) - 1)) fail("a key must need its last byte");
         if (table.keys.n_keys() != table.n_keys()) fail("a directory must have two words for each 32 keys");
-        if (std::ssize(table.groups.values) != table.n_groups() * table.group_size()) fail("groups must hold every code");
+        if (std::ssize(table.groups.values) != table.n_groups() * table.group_size())
+            fail("groups must hold every code");
     }
 }
 

@@ -20,10 +20,12 @@ inline constexpr std::size_t most_tables = 4;
 // that differ only there are one code here. In the first table, the codes of a key are sorted by their other bytes; in the
 // others, as in the first.
 struct PruneTable {
-    std::vector<std::uint8_t> key;   // one to three byte numbers, the highest byte first; of the last, the upper bits may be key alone
+    std::vector<std::uint8_t>
+        key;  // one to three byte numbers, the highest byte first; of the last, the upper bits may be key alone
     int key_bits = 0;
-    std::vector<std::uint8_t> rest;  // the numbers of bytes that are not all key, as stored: one that is partly key first
-    bool counted = false;            // whether a byte behind the others tells how many rows a code has, 255 at most
+    std::vector<std::uint8_t>
+        rest;              // the numbers of bytes that are not all key, as stored: one that is partly key first
+    bool counted = false;  // whether a byte behind the others tells how many rows a code has, 255 at most
     KeyDirectory keys;
     SharedArray<std::uint8_t> groups;  // of 16 codes
     std::int64_t n_distinct = 0;
@@ -85,8 +87,8 @@ std::vector<PruneTable> keyed_tables(const std::vector<int>& key_bits, int n_hel
 // Covers the codes 0 … n_codes − 1 that were allowed. Places are those of the first table.
 struct PruneTables {
     std::int64_t n_codes = 0, n_distinct = 0;
-    BitOrder bits;                  // of the codes in tables
-    int n_held = 0;                 // bytes of a code in that order; those behind counted nothing when tables were built
+    BitOrder bits;   // of the codes in tables
+    int n_held = 0;  // bytes of a code in that order; those behind counted nothing when tables were built
     std::vector<PruneTable> tables;
     SharedArray<std::uint32_t> rows;    // positions, by place; those of equal codes by id
     SharedArray<std::uint32_t> marks;   // a bit for each that is the first of its place; empty when each place has one
@@ -100,7 +102,9 @@ struct PruneTables {
     static constexpr int at_once = 16;
     void find_places(const std::uint8_t* codes, int n, std::int64_t* places) const;
     // Have ready what this begins with.
-    void ask_for_place(const std::uint8_t* code) const { tables.front().keys.ask_for_word(tables.front().key_of(code)); }
+    void ask_for_place(const std::uint8_t* code) const {
+        tables.front().keys.ask_for_word(tables.front().key_of(code));
+    }
 
     std::span<const std::uint32_t> rows_at(std::int64_t place) const;
     // Have ready what this begins with, in two steps.

@@ -15,9 +15,9 @@ namespace {
 
 using Key = std::uint64_t;
 
-constexpr std::int64_t chunk_queries = 8;   // what one thread takes at a time, with one set of buffers
-constexpr std::int64_t few = 24;            // keys that are compared with each other
-constexpr int most_bits = 16;               // of a bucket's number: the counts should stay in cache
+constexpr std::int64_t chunk_queries = 8;  // what one thread takes at a time, with one set of buffers
+constexpr std::int64_t few = 24;           // keys that are compared with each other
+constexpr int most_bits = 16;              // of a bucket's number: the counts should stay in cache
 
 // 1/(t + 1) and 1 + … + 1/t, for t from 0.
 struct Harmonic {
@@ -43,7 +43,7 @@ void sort_few(std::span<Key> keys) {
 
 // Takes the tie groups of a query in order; a run of items that are all relevant or all not counts like a tie group.
 class Counter {
-  public:
+   public:
     Counter(const RankTask& task, const Harmonic& harmonic, double* within)
         : cuts_(task.cuts), harmonic_(harmonic), within_(within), n_head_(task.n_head) {
         find_stop();
@@ -80,7 +80,7 @@ class Counter {
     }
     Key head_high() const { return head_high_; }  // no item of the head is above it
 
-  private:
+   private:
     // Expected sum of the precisions at c relevant items among m tied ones, which start at t after r relevant ones
     // (McSherry and Najork, 2008)
     double precision(std::int64_t t, std::int64_t m, std::int64_t r, std::int64_t c) const {
@@ -94,7 +94,8 @@ class Counter {
     void each_group(std::span<Key> others, std::span<Key> relevant) {
         sort_few(others);
         for (std::size_t i = 0, j = 0; i < others.size() || j < relevant.size();) {
-            const Key key = std::min(i < others.size() ? others[i] : relevant[j], j < relevant.size() ? relevant[j] : others[i]);
+            const Key key =
+                std::min(i < others.size() ? others[i] : relevant[j], j < relevant.size() ? relevant[j] : others[i]);
             std::int64_t m = 0, c = 0;
             for (; i < others.size() && others[i] == key; ++i) ++m;
             for (; j < relevant.size() && relevant[j] == key; ++j) ++m, ++c;
@@ -106,8 +107,8 @@ class Counter {
     void stop(std::int64_t m, std::int64_t c, Key high) {
         const std::int64_t end = start_ + m;
         for (; next_ < cuts_.size() && cuts_[next_] <= end; ++next_)
-            within_[next_] = static_cast<double>(found_) +
-                             static_cast<double>(cuts_[next_] - start_) / static_cast<double>(m) * static_cast<double>(c);
+            within_[next_] = static_cast<double>(found_) + static_cast<double>(cuts_[next_] - start_) /
+                                                               static_cast<double>(m) * static_cast<double>(c);
         if (start_ < n_head_ && n_head_ <= end) head_high_ = high;
         start_ = end;
         find_stop();
@@ -131,7 +132,7 @@ class Counter {
 
 // Puts one query's keys into order, as far as the counter must see it. The relevant keys and the others lie apart.
 class Orderer {
-  public:
+   public:
     explicit Orderer(std::int64_t n_items) {
         for (auto& side : sides_)
             for (auto& buffer : side) buffer.resize(static_cast<std::size_t>(n_items));
@@ -150,7 +151,7 @@ class Orderer {
         order({0, 0}, {n[0], n[1]}, 0, std::numeric_limits<Key>::max());
     }
 
-  private:
+   private:
     using Pair = std::array<std::int64_t, 2>;  // of the others and of the relevant
     using Counts = std::vector<std::array<std::uint32_t, 2>>;
 
@@ -182,13 +183,13 @@ class Orderer {
                 if (counts[b] != Counts::value_type{0, 0})
                     counter_->group(std::int64_t{counts[b][0]} + counts[b][1], counts[b][1], low + b);
             }
-        else
-            descend(keys, counts, first, depth, low, top, shift);
+        else descend(keys, counts, first, depth, low, top, shift);
         levels_[depth] = std::move(counts);
     }
 
     // Spread the keys over the buckets, in the other buffers, and order each.
-    void descend(const std::span<Key>* keys, Counts& counts, const Pair& first, int depth, Key low, Key top, int shift) {
+    void descend(const std::span<Key>* keys, Counts& counts, const Pair& first, int depth, Key low, Key top,
+                 int shift) {
         for (int side = 0; side < 2; ++side) {
             std::uint32_t end = 0;
             for (auto& count : counts) count[side] = end += count[side];
@@ -219,7 +220,7 @@ struct Entry {
 
 // The first n_head items and all that tie with the last of them, where no such item's key is above `high`.
 class Header {
-  public:
+   public:
     explicit Header(std::int64_t n_kinds) : counts_(static_cast<std::size_t>(n_kinds)) {}
 
     std::vector<Entry> entries(std::span<const Key> keys, const std::int32_t* kinds, std::int64_t n_head, Key high) {
@@ -244,7 +245,7 @@ class Header {
         return entries;
     }
 
-  private:
+   private:
     using Found = std::vector<std::pair<Key, std::int32_t>>;
 
     void count_last(Found::const_iterator from, Key last, std::int32_t group, std::vector<Entry>& entries) {
@@ -328,15 +329,16 @@ std::vector<Key> byte_tables(std::span<const std::int64_t> weights) {
         for (unsigned value = 1; value < 256; ++value) {
             const auto bit = static_cast<unsigned>(std::countr_zero(value));
             const Key rest = tables[256 * byte + (value & (value - 1))];
-            tables[256 * byte + value] = rest + static_cast<Key>(weights[8 * byte + bit] / std::max<std::int64_t>(unit, 1));
+            tables[256 * byte + value] =
+                rest + static_cast<Key>(weights[8 * byte + bit] / std::max<std::int64_t>(unit, 1));
         }
     return tables;
 }
 
 // n_bytes as a constant lets the loop over the bytes of the usual codes unroll.
 template <std::int64_t fixed_bytes>
-void distances(const std::uint8_t* query, std::span<const std::uint8_t> items, const Key* tables, std::int64_t any_bytes,
-               std::vector<Key>& out) {
+void distances(const std::uint8_t* query, std::span<const std::uint8_t> items, const Key* tables,
+               std::int64_t any_bytes, std::vector<Key>& out) {
     const std::int64_t n_bytes = fixed_bytes ? fixed_bytes : any_bytes;
     for (std::size_t i = 0; i < out.size(); ++i) {
         const std::uint8_t* code = items.data() + static_cast<std::int64_t>(i) * n_bytes;

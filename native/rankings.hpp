@@ -20,13 +20,13 @@ struct RankTask {
 
 // Expected values are over all orders of the items of equal distance.
 struct Ranked {
-    std::vector<double> average_precision;   // (n_queries,) nan without relevant items
-    std::vector<double> within;              // (n_queries, p) expected number of relevant items among the first `cut`
+    std::vector<double> average_precision;  // (n_queries,) nan without relevant items
+    std::vector<double> within;             // (n_queries, p) expected number of relevant items among the first `cut`
     // The first n_head items and those that tie with the last of them, counted by tie group and kind
-    std::vector<std::int64_t> first;         // (n_queries + 1,) where the entries of each query begin
-    std::vector<std::int32_t> group;         // (entries,) from 0 in each query; ascending, then by kind
-    std::vector<std::int32_t> kind;          // (entries,)
-    std::vector<std::int64_t> count;         // (entries,)
+    std::vector<std::int64_t> first;  // (n_queries + 1,) where the entries of each query begin
+    std::vector<std::int32_t> group;  // (entries,) from 0 in each query; ascending, then by kind
+    std::vector<std::int32_t> kind;   // (entries,)
+    std::vector<std::int64_t> count;  // (entries,)
 };
 
 // By the keys (n_queries, n_items) themselves.

@@ -8,9 +8,9 @@
 namespace cghash {
 namespace {
 
-constexpr std::int64_t tile_bytes = 1 << 18;       // codes that stay in the second-level cache while queries pass
-constexpr std::size_t tables_bytes = 24 << 10;     // tables that stay in the first-level cache while codes pass
-constexpr std::int64_t state_bytes = 64 << 20;     // for the states of queries that are scanned together
+constexpr std::int64_t tile_bytes = 1 << 18;    // codes that stay in the second-level cache while queries pass
+constexpr std::size_t tables_bytes = 24 << 10;  // tables that stay in the first-level cache while codes pass
+constexpr std::int64_t state_bytes = 64 << 20;  // for the states of queries that are scanned together
 
 struct Aligned {
     void operator()(std::uint8_t* p) const { ::operator delete(p, std::align_val_t{64}); }
@@ -21,7 +21,11 @@ class Scanned {
    public:
     Scanned(const CodeQuery& ask, const std::uint8_t* query, std::int64_t limit, std::uint8_t* tables, bool alone,
             ScanQuery& seen)
-        : nearest(ask.k, limit, ask.ids == nullptr), query_(query), lookups_(ask.lookups), tables_(tables), alone_(alone),
+        : nearest(ask.k, limit, ask.ids == nullptr),
+          query_(query),
+          lookups_(ask.lookups),
+          tables_(tables),
+          alone_(alone),
           seen_(seen) {
         std::fill_n(tables_, lookups_.scan_size(), std::uint8_t{0});
         seen_ = {tables_, 254, true};
@@ -74,7 +78,9 @@ class Scanned {
 class Worker {
    public:
     Worker(const CodeQuery& ask, std::span<const std::int64_t> which, std::span<const std::int64_t> limits)
-        : ask_(ask), seen_(which.size()), last_(0),
+        : ask_(ask),
+          seen_(which.size()),
+          last_(0),
           tables_(static_cast<std::uint8_t*>(
               ::operator new(which.size() * ask.lookups.scan_size(), std::align_val_t{64}))) {
         states_.reserve(which.size());
@@ -133,7 +139,8 @@ void scan_group(const CodeQuery& ask, std::span<const std::int64_t> which, std::
                 auto& state = worker.states()[i];
                 auto known = kth[i].load(std::memory_order_relaxed);
                 const auto mine = state.nearest.kth();
-                while (mine < known && !kth[i].compare_exchange_weak(known, mine, std::memory_order_relaxed)) {}
+                while (mine < known && !kth[i].compare_exchange_weak(known, mine, std::memory_order_relaxed)) {
+                }
                 state.lower(std::min(known, mine));
             }
         }
@@ -164,7 +171,8 @@ Answers scan_search(const CodeQuery& ask, std::span<const std::int64_t> which, s
     const auto n_bytes = (last - first) * ask.codes.n_bytes(), tiles = 1 + n_bytes / tile_bytes;
     const auto kept = std::min(ask.k, last - first);
     const bool many = 64 * kept > last - first;  // whose distances and order take longer than the scan
-    const auto workers = many ? ask.n_threads : scan_workers(n_bytes, std::ssize(which), ask.n_threads, ask.lookups.kernels);
+    const auto workers =
+        many ? ask.n_threads : scan_workers(n_bytes, std::ssize(which), ask.n_threads, ask.lookups.kernels);
     const auto n_workers = std::clamp<std::int64_t>(workers, 1, tiles);
     const auto state = static_cast<std::int64_t>(ask.lookups.scan_size()) + 24 * kept + 256;
     const auto group = static_cast<std::size_t>(std::max<std::int64_t>(1, state_bytes / (state * n_workers)));

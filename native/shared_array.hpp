@@ -22,7 +22,8 @@ template <class T> struct SharedArray {
         values = *held;
         owner = held;
     }
-    SharedArray(std::span<const T> handed, std::shared_ptr<const void> keeps) : values(handed), owner(std::move(keeps)) {}
+    SharedArray(std::span<const T> handed, std::shared_ptr<const void> keeps)
+        : values(handed), owner(std::move(keeps)) {}
     const T& operator[](std::size_t i) const { return values[i]; }
     std::size_t size() const { return values.size(); }
 };

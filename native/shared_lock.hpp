@@ -75,7 +75,9 @@ class SharedLock {
 
    private:
     bool is_free(As as) const { return inside_.empty() || (as == As::reader && !is_written_); }
-    bool has(std::thread::id thread) const { return std::find(inside_.begin(), inside_.end(), thread) != inside_.end(); }
+    bool has(std::thread::id thread) const {
+        return std::find(inside_.begin(), inside_.end(), thread) != inside_.end();
+    }
     void enter(As as) {
         inside_.push_back(std::this_thread::get_id());
         if (as == As::writer) is_written_ = true;

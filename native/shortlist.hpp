@@ -47,7 +47,8 @@ class Shortlist {
         limit_ = kth->distance;
         for (; entries_.back().distance > limit_; entries_.pop_back()) n_rows_ -= entries_.back().n_rows;
         held_ = n_rows_;
-        if (!in_order_) room_ = held_ + std::max({held_ > k_ ? held_ : 0, k_ / 2, std::int64_t{4}});  // ties may be many: double
+        if (!in_order_)
+            room_ = held_ + std::max({held_ > k_ ? held_ : 0, k_ / 2, std::int64_t{4}});  // ties may be many: double
         return limit_ < before;
     }
 

@@ -8,8 +8,8 @@
 
 namespace cghash {
 namespace {
-constexpr std::int64_t chunk = 4096;   // rows or slots that one thread takes at a time
-constexpr double mostly_live = 0.8;    // from this share on all items are kept: renumbering would cost more
+constexpr std::int64_t chunk = 4096;  // rows or slots that one thread takes at a time
+constexpr double mostly_live = 0.8;   // from this share on all items are kept: renumbering would cost more
 
 std::int64_t chunks(std::int64_t n) { return (n + chunk - 1) / chunk; }
 
@@ -20,7 +20,9 @@ void check_size(std::size_t size, std::int64_t expected, const char* message) {
 
 SignedGraph::SignedGraph(std::span<const std::int32_t> first, std::span<const std::int32_t> second,
                          std::int64_t n_items)
-    : n_items_(n_items), first_(first.begin(), first.end()), second_(second.begin(), second.end()),
+    : n_items_(n_items),
+      first_(first.begin(), first.end()),
+      second_(second.begin(), second.end()),
       weights_(first.size(), 0.0) {
     if (n_items < 0 || n_items > std::numeric_limits<std::int32_t>::max())
         throw std::invalid_argument("n_items must lie between 0 and 2^31 - 1");

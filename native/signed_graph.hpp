@@ -7,7 +7,7 @@
 namespace cghash {
 
 class SignedGraph {
-  public:
+   public:
     // Slot k joins items first[k] and second[k]; the slots stay, their weights change from column to column.
     SignedGraph(std::span<const std::int32_t> first, std::span<const std::int32_t> second, std::int64_t n_items);
 
@@ -23,15 +23,15 @@ class SignedGraph {
     // Σ s·[bits differ], over all items; summed slot after slot in fixed chunks
     double gain(std::span<const std::uint8_t> bits, int n_threads) const;
 
-  private:
+   private:
     std::int64_t n_items_;
-    std::vector<std::int32_t> first_, second_;   // (n_slots,)
-    std::vector<std::int64_t> start_;            // (n_items + 1,) of each item's slot ends
-    std::vector<std::int32_t> other_, slot_;     // (2·n_slots,) the item at the other end, and the slot
-    std::vector<double> weights_;                // (n_slots,)
+    std::vector<std::int32_t> first_, second_;     // (n_slots,)
+    std::vector<std::int64_t> start_;              // (n_items + 1,) of each item's slot ends
+    std::vector<std::int32_t> other_, slot_;       // (2·n_slots,) the item at the other end, and the slot
+    std::vector<double> weights_;                  // (n_slots,)
     std::vector<std::int64_t> items_, row_start_;  // live rows, and where their live ends begin
-    std::vector<std::int32_t> row_other_;        // live ends: the other's row
-    std::vector<float> row_weight_;              // and its weight
+    std::vector<std::int32_t> row_other_;          // live ends: the other's row
+    std::vector<float> row_weight_;                // and its weight
 };
 
 }  // namespace cghash

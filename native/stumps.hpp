@@ -15,8 +15,8 @@ namespace cghash {
 
 // Signed pair weights s over slots (a, b); thresholds that are taken already.
 struct StumpProblem {
-    std::span<const std::int32_t> a, b;                      // (m,)
-    std::span<const double> s;                               // (m,)
+    std::span<const std::int32_t> a, b;                       // (m,)
+    std::span<const double> s;                                // (m,)
     std::span<const std::int64_t> taken_feature, taken_rank;  // (k,)
 };
 
@@ -28,7 +28,7 @@ struct StumpSweep {
 };
 
 class StumpRanks {
-  public:
+   public:
     explicit StumpRanks(std::int64_t n_items);
 
     std::int64_t n_items() const { return n_items_; }
@@ -42,9 +42,9 @@ class StumpRanks {
     // The gain of every threshold, feature after feature, n_distinct - 1 of each; what is taken does not matter.
     std::vector<double> gains(const StumpProblem& problem, int n_threads) const;
 
-  private:
+   private:
     template <class T>
-    struct Layer {  // the features whose ranks fit T
+    struct Layer {                           // the features whose ranks fit T
         std::vector<std::vector<T>> blocks;  // (n_items, stump_lanes<T>) each
         std::vector<std::int64_t> features;  // stump_lanes<T> of them to a block
         std::int64_t n_blocks() const { return (features.size() + stump_lanes<T> - 1) / stump_lanes<T>; }

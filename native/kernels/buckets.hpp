@@ -26,9 +26,11 @@ template <int together> inline std::uint64_t near_lanes(const std::uint8_t* grou
     };
     int j = 0;
     for (; j + 4 <= query.n_bytes; j += 4) add_four(j, [](const std::uint8_t* p) { return Bytes::load(p); });
-    if (const int left = query.n_bytes - j) add_four(j, [=](const std::uint8_t* p) { return load_first(p, 16 * left); });
+    if (const int left = query.n_bytes - j)
+        add_four(j, [=](const std::uint8_t* p) { return load_first(p, 16 * left); });
     if constexpr (together == 4) {
-        const Bytes sum = sums_of_four(add(low[0], high[0]), add(low[1], high[1]), add(low[2], high[2]), add(low[3], high[3]));
+        const Bytes sum =
+            sums_of_four(add(low[0], high[0]), add(low[1], high[1]), add(low[2], high[2]), add(low[3], high[3]));
         return at_most(add(sum, Bytes::fill(*query.start)), *query.limit);
     } else {
         return sums_at_most(add(low[0], high[0]), *query.start, *query.limit);
@@ -49,7 +51,8 @@ inline void scan_bucket(const BucketRange& range, const BucketQuery& query, Grou
         }
         const auto* p = range.groups + group * size;
         auto lanes = near_lanes<together>(p, query);
-        if (!lanes) [[likely]] return;
+        if (!lanes) [[likely]]
+            return;
         const auto place = group * group_lanes, after = place + together * group_lanes;
         if (place < range.first) lanes &= ~std::uint64_t{0} << (range.first - place);
         if (after > range.last) lanes &= (std::uint64_t{1} << (range.last - place)) - 1;

@@ -68,8 +68,8 @@ struct Words {
     }
     std::uint64_t at_most(std::uint16_t limit) const {
         const __m512i most = _mm512_set1_epi16(static_cast<short>(limit));
-        return _mm512_cmple_epu16_mask(v[0], most) |
-               static_cast<std::uint64_t>(_mm512_cmple_epu16_mask(v[1], most)) << 32;
+        return _mm512_cmple_epu16_mask(v[0], most) | static_cast<std::uint64_t>(_mm512_cmple_epu16_mask(v[1], most))
+                                                         << 32;
     }
 };
 
@@ -92,15 +92,11 @@ inline Bytes low4(Bytes a) {
     return {{_mm256_and_si256(a.v[0], mask), _mm256_and_si256(a.v[1], mask)}};
 }
 inline Bytes high4(Bytes a) { return {{high4(a.v[0]), high4(a.v[1])}}; }
-inline Bytes add(Bytes a, Bytes b) {
-    return {{_mm256_adds_epu8(a.v[0], b.v[0]), _mm256_adds_epu8(a.v[1], b.v[1])}};
-}
+inline Bytes add(Bytes a, Bytes b) { return {{_mm256_adds_epu8(a.v[0], b.v[0]), _mm256_adds_epu8(a.v[1], b.v[1])}}; }
 inline Bytes add_light(Bytes a, Bytes b) {
     return {{_mm256_add_epi8(a.v[0], b.v[0]), _mm256_add_epi8(a.v[1], b.v[1])}};
 }
-inline Bytes least(Bytes a, Bytes b) {
-    return {{_mm256_min_epu8(a.v[0], b.v[0]), _mm256_min_epu8(a.v[1], b.v[1])}};
-}
+inline Bytes least(Bytes a, Bytes b) { return {{_mm256_min_epu8(a.v[0], b.v[0]), _mm256_min_epu8(a.v[1], b.v[1])}}; }
 inline std::uint64_t lanes_of(__m256i low, __m256i high) {
     return static_cast<std::uint32_t>(_mm256_movemask_epi8(low)) |
            static_cast<std::uint64_t>(static_cast<std::uint32_t>(_mm256_movemask_epi8(high))) << 32;
@@ -117,7 +113,8 @@ inline Bytes load_first(const std::uint8_t* p, int n) {
 inline Bytes sums_of_four(Bytes a, Bytes b, Bytes c, Bytes d) {
     const auto sums = [](Bytes x, Bytes y) {
         const __m256i two = _mm256_adds_epu8(x.v[0], x.v[1]), other = _mm256_adds_epu8(y.v[0], y.v[1]);
-        return _mm256_adds_epu8(_mm256_permute2x128_si256(two, other, 0x20), _mm256_permute2x128_si256(two, other, 0x31));
+        return _mm256_adds_epu8(_mm256_permute2x128_si256(two, other, 0x20),
+                                _mm256_permute2x128_si256(two, other, 0x31));
     };
     return {{sums(a, b), sums(c, d)}};
 }
@@ -171,27 +168,42 @@ struct Words {
 
 struct Bytes {
     uint8x16_t v[4];
-    static Bytes load(const std::uint8_t* p) { return {{vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vld1q_u8(p + 48)}}; }
+    static Bytes load(const std::uint8_t* p) {
+        return {{vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vld1q_u8(p + 48)}};
+    }
     static Bytes fill(std::uint8_t x) {
         const uint8x16_t all = vdupq_n_u8(x);
         return {{all, all, all, all}};
     }
 };
-template <class Function> inline Bytes each(Bytes a, Function f) { return {{f(a.v[0]), f(a.v[1]), f(a.v[2]), f(a.v[3])}}; }
+template <class Function> inline Bytes each(Bytes a, Function f) {
+    return {{f(a.v[0]), f(a.v[1]), f(a.v[2]), f(a.v[3])}};
+}
 template <class Function> inline Bytes each(Bytes a, Bytes b, Function f) {
     return {{f(a.v[0], b.v[0]), f(a.v[1], b.v[1]), f(a.v[2], b.v[2]), f(a.v[3], b.v[3])}};
 }
-inline Bytes low4(Bytes a) { return each(a, [](uint8x16_t x) { return vandq_u8(x, vdupq_n_u8(15)); }); }
-inline Bytes high4(Bytes a) { return each(a, [](uint8x16_t x) { return vshrq_n_u8(x, 4); }); }
-inline Bytes add(Bytes a, Bytes b) { return each(a, b, [](uint8x16_t x, uint8x16_t y) { return vqaddq_u8(x, y); }); }
-inline Bytes add_light(Bytes a, Bytes b) { return each(a, b, [](uint8x16_t x, uint8x16_t y) { return vaddq_u8(x, y); }); }
-inline Bytes least(Bytes a, Bytes b) { return each(a, b, [](uint8x16_t x, uint8x16_t y) { return vminq_u8(x, y); }); }
+inline Bytes low4(Bytes a) {
+    return each(a, [](uint8x16_t x) { return vandq_u8(x, vdupq_n_u8(15)); });
+}
+inline Bytes high4(Bytes a) {
+    return each(a, [](uint8x16_t x) { return vshrq_n_u8(x, 4); });
+}
+inline Bytes add(Bytes a, Bytes b) {
+    return each(a, b, [](uint8x16_t x, uint8x16_t y) { return vqaddq_u8(x, y); });
+}
+inline Bytes add_light(Bytes a, Bytes b) {
+    return each(a, b, [](uint8x16_t x, uint8x16_t y) { return vaddq_u8(x, y); });
+}
+inline Bytes least(Bytes a, Bytes b) {
+    return each(a, b, [](uint8x16_t x, uint8x16_t y) { return vminq_u8(x, y); });
+}
 inline std::uint64_t lanes_of(Bytes marks) {  // 0 or 255 each
     const uint8x16_t place = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
     std::uint64_t lanes = 0;
     for (int i = 0; i < 4; ++i) {
         const uint8x16_t bits = vandq_u8(marks.v[i], place);
-        const std::uint64_t two = vaddv_u8(vget_low_u8(bits)) | static_cast<unsigned>(vaddv_u8(vget_high_u8(bits))) << 8;
+        const std::uint64_t two = vaddv_u8(vget_low_u8(bits)) | static_cast<unsigned>(vaddv_u8(vget_high_u8(bits)))
+                                                                    << 8;
         lanes |= two << (16 * i);
     }
     return lanes;
@@ -214,7 +226,9 @@ inline std::uint32_t sums_at_most(Bytes a, std::uint8_t start, std::uint8_t limi
 struct Table16 {
     uint8x16_t v;
     static Table16 load(const std::uint8_t* p) { return {vld1q_u8(p)}; }
-    Bytes operator[](Bytes index) const { return each(index, [this](uint8x16_t i) { return vqtbl1q_u8(v, i); }); }
+    Bytes operator[](Bytes index) const {
+        return each(index, [this](uint8x16_t i) { return vqtbl1q_u8(v, i); });
+    }
 };
 struct Tables4 {
     Bytes v;
@@ -264,14 +278,24 @@ template <class Function> inline std::uint64_t lanes_where(Function f) {
     for (int i = 0; i < 64; ++i) lanes |= static_cast<std::uint64_t>(f(i)) << i;
     return lanes;
 }
-inline Bytes low4(const Bytes& a) { return each([&](int i) { return a.v[i] & 15; }); }
-inline Bytes high4(const Bytes& a) { return each([&](int i) { return a.v[i] >> 4; }); }
+inline Bytes low4(const Bytes& a) {
+    return each([&](int i) { return a.v[i] & 15; });
+}
+inline Bytes high4(const Bytes& a) {
+    return each([&](int i) { return a.v[i] >> 4; });
+}
 inline Bytes add(const Bytes& a, const Bytes& b) {
     return each([&](int i) { return a.v[i] + b.v[i] > 255 ? 255 : a.v[i] + b.v[i]; });
 }
-inline Bytes add_light(const Bytes& a, const Bytes& b) { return each([&](int i) { return a.v[i] + b.v[i]; }); }
-inline Bytes least(const Bytes& a, const Bytes& b) { return each([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; }); }
-inline std::uint64_t at_most(const Bytes& a, std::uint8_t limit) { return lanes_where([&](int i) { return a.v[i] <= limit; }); }
+inline Bytes add_light(const Bytes& a, const Bytes& b) {
+    return each([&](int i) { return a.v[i] + b.v[i]; });
+}
+inline Bytes least(const Bytes& a, const Bytes& b) {
+    return each([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });
+}
+inline std::uint64_t at_most(const Bytes& a, std::uint8_t limit) {
+    return lanes_where([&](int i) { return a.v[i] <= limit; });
+}
 inline Bytes load_first(const std::uint8_t* p, int n) {
     Bytes a = Bytes::fill(0);
     std::memcpy(a.v, p, static_cast<std::size_t>(n));
@@ -291,12 +315,16 @@ inline std::uint32_t sums_at_most(const Bytes& a, std::uint8_t start, std::uint8
 struct Table16 {
     const std::uint8_t* v;
     static Table16 load(const std::uint8_t* p) { return {p}; }
-    Bytes operator[](const Bytes& index) const { return each([&](int i) { return v[index.v[i]]; }); }
+    Bytes operator[](const Bytes& index) const {
+        return each([&](int i) { return v[index.v[i]]; });
+    }
 };
 struct Tables4 {
     const std::uint8_t* v;
     static Tables4 load(const std::uint8_t* p) { return {p}; }
-    Bytes operator[](const Bytes& index) const { return each([&](int i) { return v[i / 16 * 16 + index.v[i]]; }); }
+    Bytes operator[](const Bytes& index) const {
+        return each([&](int i) { return v[i / 16 * 16 + index.v[i]]; });
+    }
 };
 
 struct Words {
@@ -304,7 +332,9 @@ struct Words {
     void add(const Bytes& a) {
         for (int i = 0; i < 64; ++i) v[i] = static_cast<std::uint16_t>(v[i] + a.v[i] > 65535 ? 65535 : v[i] + a.v[i]);
     }
-    std::uint64_t at_most(std::uint16_t limit) const { return lanes_where([&](int i) { return v[i] <= limit; }); }
+    std::uint64_t at_most(std::uint16_t limit) const {
+        return lanes_where([&](int i) { return v[i] <= limit; });
+    }
 };
 
 #endif

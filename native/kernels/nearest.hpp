@@ -93,7 +93,9 @@ inline void offer(const NearestList& list, std::int64_t item, float score, std::
     if (!list.size || id == item) return;
     float* scores = list.scores + item * list.size;
     std::int32_t* ids = list.ids + item * list.size;
-    auto before = [&](std::int64_t place) { return score < scores[place] || (score == scores[place] && id < ids[place]); };
+    auto before = [&](std::int64_t place) {
+        return score < scores[place] || (score == scores[place] && id < ids[place]);
+    };
     std::int64_t place = list.size - 1;
     if (!before(place)) return;
     for (; place > 0 && before(place - 1); --place) {
@@ -121,7 +123,7 @@ inline float product(const float* x, const float* y, std::int64_t d) {
 // Pairs of a block that lie below a threshold, to be looked at together: their items are fetched ahead.
 struct Pair {
     std::int64_t item, other;
-    float dots, limit;                 // its product, and what its score must lie below
+    float dots, limit;  // its product, and what its score must lie below
     bool relevant;
 };
 
@@ -144,9 +146,7 @@ struct Whole {
     const float* half() const { return block.half; }
     float raised(float threshold, std::int64_t) const { return threshold; }
     void settle(Pairs&) const {}
-    float score(const Pairs& pairs, int at) const {
-        return block.half[pairs.pairs[at].other] - pairs.pairs[at].dots;
-    }
+    float score(const Pairs& pairs, int at) const { return block.half[pairs.pairs[at].other] - pairs.pairs[at].dots; }
 };
 
 template <bool by_rows>  // pairs that are looked at together share their item, else the other
@@ -255,7 +255,7 @@ template <class Scores>
 struct ColumnThresholds {
     const NearestBlock& block;
     const Scores& scores;
-    std::int64_t first;                // column
+    std::int64_t first;  // column
     float near[cghash::nearest_columns], far[cghash::nearest_columns];
     void look(std::int64_t column) {
         const std::int64_t item = block.column + column;

@@ -63,8 +63,7 @@ inline void tile_adjoint(const Tile& tile, const double* q, int n_columns, doubl
             for (int c = 0; c < n; ++c) bits[c] = tile.columns[(first + c) * tile.n_words + word];
             for (int k = 0; k < 8; ++k) {
                 const V8 value = load8(q + 64 * word + 8 * k);
-                for (int c = 0; c < 4; ++c)
-                    sum[c][k & 1] = add_where(sum[c][k & 1], (bits[c] >> (8 * k)) & 255, value);
+                for (int c = 0; c < 4; ++c) sum[c][k & 1] = add_where(sum[c][k & 1], (bits[c] >> (8 * k)) & 255, value);
             }
         }
         for (int c = 0; c < n; ++c) g[first + c] += sum8(sum[c][0] + sum[c][1]);
@@ -148,10 +147,14 @@ inline double exponential_block(double* D, double* q, int near, int far, double 
 
 inline double block_loss(Loss loss, double* D, double* q, int near, int far, double p, BlockScratch& scratch) {
     switch (loss) {
-        case Loss::squared_hinge: return product_block<SquaredHinge>(D, q, near, far, p, scratch);
-        case Loss::hinge: return product_block<Hinge>(D, q, near, far, p, scratch);
-        case Loss::logistic: return product_block<Logistic>(D, q, near, far, p, scratch);
-        case Loss::exponential: return exponential_block(D, q, near, far, p, scratch);
+        case Loss::squared_hinge:
+            return product_block<SquaredHinge>(D, q, near, far, p, scratch);
+        case Loss::hinge:
+            return product_block<Hinge>(D, q, near, far, p, scratch);
+        case Loss::logistic:
+            return product_block<Logistic>(D, q, near, far, p, scratch);
+        case Loss::exponential:
+            return exponential_block(D, q, near, far, p, scratch);
     }
     return 0.0;
 }

@@ -21,13 +21,25 @@ struct alignas(32) F8 {
     float& operator[](int i) { return v[i]; }
     float operator[](int i) const { return v[i]; }
 };
-template <class F> inline F8 map_f8(F f) { F8 o; for (int i = 0; i < 8; ++i) o.v[i] = f(i); return o; }
-inline F8 operator+(F8 a, F8 b) { return map_f8([&](int i) { return a.v[i] + b.v[i]; }); }
-inline F8 operator*(F8 a, F8 b) { return map_f8([&](int i) { return a.v[i] * b.v[i]; }); }
+template <class F> inline F8 map_f8(F f) {
+    F8 o;
+    for (int i = 0; i < 8; ++i) o.v[i] = f(i);
+    return o;
+}
+inline F8 operator+(F8 a, F8 b) {
+    return map_f8([&](int i) { return a.v[i] + b.v[i]; });
+}
+inline F8 operator*(F8 a, F8 b) {
+    return map_f8([&](int i) { return a.v[i] * b.v[i]; });
+}
 inline F8& operator+=(F8& a, F8 b) { return a = a + b; }
 #endif
 
-inline F8 load_f8(const float* p) { F8 a; std::memcpy(&a, p, sizeof a); return a; }
+inline F8 load_f8(const float* p) {
+    F8 a;
+    std::memcpy(&a, p, sizeof a);
+    return a;
+}
 inline F8 load_f8(const std::uint8_t* p) {
 #if defined(__AVX2__)  // written out: compilers take bytes one by one
     const __m256 eight = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));

@@ -97,7 +97,8 @@ void scan_narrow(const ScanRange& range, ScanQuery* queries, int n_queries, Surv
             else sums_of<n_lookups, together, false>(index, queries[q].tables, sum);
             Bytes smallest = sum[0];
             for (int i = 1; i < together; ++i) smallest = least(smallest, sum[i]);
-            if (at_most(smallest, static_cast<std::uint8_t>(queries[q].limit)) == 0) [[likely]] continue;
+            if (at_most(smallest, static_cast<std::uint8_t>(queries[q].limit)) == 0) [[likely]]
+                continue;
             for (int i = 0; i < together; ++i) {
                 const std::uint64_t lanes = at_most(sum[i], static_cast<std::uint8_t>(queries[q].limit));
                 if (lanes) survivors(context, q, p + i * size, range.first_block + b + i, lanes);
@@ -130,7 +131,8 @@ void scan_single(const ScanRange& range, ScanQuery& query, Survivors survivors, 
                 else sum = add(sum, tables[l][index[l]]);
             }
             lanes = at_most(add(sum, other), limit);
-            if (lanes) [[unlikely]] break;
+            if (lanes) [[unlikely]]
+                break;
         }
         if (lanes) survivors(context, 0, range.blocks + b * size, range.first_block + b, lanes);
     }
@@ -147,7 +149,8 @@ using PanelSum = Bytes (*)(const std::uint8_t*, const Bytes*);
 
 // More than 16 bytes: bytes within a panel, 16-bit words over panels.
 template <int last>  // bytes in the last panel, 0 to 7
-void scan_wide(const ScanRange& range, int n_bytes, ScanQuery* queries, int n_queries, Survivors survivors, void* context) {
+void scan_wide(const ScanRange& range, int n_bytes, ScanQuery* queries, int n_queries, Survivors survivors,
+               void* context) {
     constexpr int per_panel = panel_lookups(8);
     const int n_panels = n_bytes / 8;
     Bytes index[all_lookups(128)];
@@ -177,6 +180,7 @@ void scan_narrow_any(const ScanRange& range, ScanQuery* queries, int n_queries, 
 
 inline void scan(const ScanRange& range, int n_bytes, ScanQuery* queries, int n_queries, Survivors survivors,
                  void* context) {
+    // clang-format off
 #define CGHASH_NARROW(B) case B: return scan_narrow_any<B>(range, queries, n_queries, survivors, context);
     switch (n_bytes) {
         CGHASH_NARROW(1) CGHASH_NARROW(2) CGHASH_NARROW(3) CGHASH_NARROW(4) CGHASH_NARROW(5) CGHASH_NARROW(6)
@@ -191,6 +195,7 @@ inline void scan(const ScanRange& range, int n_bytes, ScanQuery* queries, int n_
         CGHASH_WIDE(7)
     }
 #undef CGHASH_WIDE
+    // clang-format on
 }
 
 inline void quantize(const float* values, std::int64_t n, float scale, std::uint8_t* out) {

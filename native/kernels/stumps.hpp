@@ -31,7 +31,9 @@ template <class T, int LANES>
 struct Sums {
     __m512d sum[LANES / 8];
 
-    Sums() { for (auto& v : sum) v = _mm512_setzero_pd(); }
+    Sums() {
+        for (auto& v : sum) v = _mm512_setzero_pd();
+    }
     void add(const T* other, const T* own, double s) {
         const __m512i theirs = load_ranks<LANES * sizeof(T)>(other), ours = load_ranks<LANES * sizeof(T)>(own);
         const std::uint64_t up = above(theirs, ours, T{}), down = above(ours, theirs, T{});  // bit l: feature l
@@ -41,7 +43,9 @@ struct Sums {
             sum[k] = _mm512_mask_sub_pd(sum[k], static_cast<__mmask8>(down >> (8 * k)), sum[k], plus);
         }
     }
-    void store(double* c) const { for (int k = 0; k < LANES / 8; ++k) _mm512_storeu_pd(c + 8 * k, sum[k]); }
+    void store(double* c) const {
+        for (int k = 0; k < LANES / 8; ++k) _mm512_storeu_pd(c + 8 * k, sum[k]);
+    }
 };
 
 #elif defined(__AVX2__)
@@ -70,7 +74,9 @@ template <class T, int LANES>
 struct Sums {
     __m256d sum[LANES / 4];
 
-    Sums() { for (auto& v : sum) v = _mm256_setzero_pd(); }
+    Sums() {
+        for (auto& v : sum) v = _mm256_setzero_pd();
+    }
     void add(const T* other, const T* own, double s) {
         const __m256d plus = _mm256_set1_pd(s);
         for (int k = 0; k < LANES / 8; ++k) {
@@ -81,7 +87,9 @@ struct Sums {
             sum[2 * k + 1] = _mm256_add_pd(sum[2 * k + 1], _mm256_mul_pd(high, plus));
         }
     }
-    void store(double* c) const { for (int k = 0; k < LANES / 4; ++k) _mm256_storeu_pd(c + 4 * k, sum[k]); }
+    void store(double* c) const {
+        for (int k = 0; k < LANES / 4; ++k) _mm256_storeu_pd(c + 4 * k, sum[k]);
+    }
 };
 
 #else
@@ -95,7 +103,9 @@ struct Sums {
         for (int l = 0; l < LANES; ++l) sign[l] = (other[l] > own[l]) - (other[l] < own[l]);
         for (int l = 0; l < LANES; ++l) sum[l] += s * sign[l];
     }
-    void store(double* c) const { for (int l = 0; l < LANES; ++l) c[l] = sum[l]; }
+    void store(double* c) const {
+        for (int l = 0; l < LANES; ++l) c[l] = sum[l];
+    }
 };
 
 #endif

@@ -27,28 +27,66 @@ struct alignas(64) V8 {
     double& operator[](int i) { return v[i]; }
     double operator[](int i) const { return v[i]; }
 };
-template <class F> inline V8 map8(F f) { V8 o; for (int i = 0; i < 8; ++i) o.v[i] = f(i); return o; }
-inline V8 operator+(V8 a, V8 b) { return map8([&](int i) { return a.v[i] + b.v[i]; }); }
-inline V8 operator-(V8 a, V8 b) { return map8([&](int i) { return a.v[i] - b.v[i]; }); }
-inline V8 operator*(V8 a, V8 b) { return map8([&](int i) { return a.v[i] * b.v[i]; }); }
-inline V8 operator/(V8 a, V8 b) { return map8([&](int i) { return a.v[i] / b.v[i]; }); }
-inline V8 operator+(V8 a, double b) { return map8([&](int i) { return a.v[i] + b; }); }
-inline V8 operator-(V8 a, double b) { return map8([&](int i) { return a.v[i] - b; }); }
-inline V8 operator*(V8 a, double b) { return map8([&](int i) { return a.v[i] * b; }); }
+template <class F> inline V8 map8(F f) {
+    V8 o;
+    for (int i = 0; i < 8; ++i) o.v[i] = f(i);
+    return o;
+}
+inline V8 operator+(V8 a, V8 b) {
+    return map8([&](int i) { return a.v[i] + b.v[i]; });
+}
+inline V8 operator-(V8 a, V8 b) {
+    return map8([&](int i) { return a.v[i] - b.v[i]; });
+}
+inline V8 operator*(V8 a, V8 b) {
+    return map8([&](int i) { return a.v[i] * b.v[i]; });
+}
+inline V8 operator/(V8 a, V8 b) {
+    return map8([&](int i) { return a.v[i] / b.v[i]; });
+}
+inline V8 operator+(V8 a, double b) {
+    return map8([&](int i) { return a.v[i] + b; });
+}
+inline V8 operator-(V8 a, double b) {
+    return map8([&](int i) { return a.v[i] - b; });
+}
+inline V8 operator*(V8 a, double b) {
+    return map8([&](int i) { return a.v[i] * b; });
+}
 inline V8 operator+(double a, V8 b) { return b + a; }
-inline V8 operator-(double a, V8 b) { return map8([&](int i) { return a - b.v[i]; }); }
+inline V8 operator-(double a, V8 b) {
+    return map8([&](int i) { return a - b.v[i]; });
+}
 inline V8 operator*(double a, V8 b) { return b * a; }
-inline V8 operator/(double a, V8 b) { return map8([&](int i) { return a / b.v[i]; }); }
+inline V8 operator/(double a, V8 b) {
+    return map8([&](int i) { return a / b.v[i]; });
+}
 inline V8& operator+=(V8& a, V8 b) { return a = a + b; }
-inline V8 max0(V8 a) { return map8([&](int i) { return a.v[i] > 0.0 ? a.v[i] : 0.0; }); }
-inline V8 step(V8 a) { return map8([&](int i) { return a.v[i] > 0.0 ? 1.0 : 0.0; }); }
-inline V8 select(V8 c, V8 y, V8 n) { return map8([&](int i) { return c.v[i] > 0.0 ? y.v[i] : n.v[i]; }); }
-inline V8 min8(V8 a, double b) { return map8([&](int i) { return a.v[i] < b ? a.v[i] : b; }); }
-inline V8 max8(V8 a, double b) { return map8([&](int i) { return a.v[i] > b ? a.v[i] : b; }); }
-inline V8 power_of_two(V8 k) { return map8([&](int i) { return std::ldexp(1.0, static_cast<int>(k.v[i])); }); }
+inline V8 max0(V8 a) {
+    return map8([&](int i) { return a.v[i] > 0.0 ? a.v[i] : 0.0; });
+}
+inline V8 step(V8 a) {
+    return map8([&](int i) { return a.v[i] > 0.0 ? 1.0 : 0.0; });
+}
+inline V8 select(V8 c, V8 y, V8 n) {
+    return map8([&](int i) { return c.v[i] > 0.0 ? y.v[i] : n.v[i]; });
+}
+inline V8 min8(V8 a, double b) {
+    return map8([&](int i) { return a.v[i] < b ? a.v[i] : b; });
+}
+inline V8 max8(V8 a, double b) {
+    return map8([&](int i) { return a.v[i] > b ? a.v[i] : b; });
+}
+inline V8 power_of_two(V8 k) {
+    return map8([&](int i) { return std::ldexp(1.0, static_cast<int>(k.v[i])); });
+}
 #endif
 
-inline V8 load8(const double* p) { V8 a; std::memcpy(&a, p, sizeof a); return a; }
+inline V8 load8(const double* p) {
+    V8 a;
+    std::memcpy(&a, p, sizeof a);
+    return a;
+}
 inline void store8(double* p, V8 a) { std::memcpy(p, &a, sizeof a); }
 inline V8 splat(double a) { return V8{} + a; }
 inline double sum8(V8 a) { return ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7])); }
@@ -60,9 +98,19 @@ inline V8 exp8(V8 x) {
     V8 k = (x * 1.4426950408889634 + magic) - magic;
     V8 r = (x - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10;  // ln 2 in two parts
     V8 p = splat(1.0 / 6227020800.0);
-    const double inverse_factorials[] = {1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0,
-                                         1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0,
-                                         1.0 / 6.0, 0.5, 1.0, 1.0};
+    const double inverse_factorials[] = {1.0 / 479001600.0,
+                                         1.0 / 39916800.0,
+                                         1.0 / 3628800.0,
+                                         1.0 / 362880.0,
+                                         1.0 / 40320.0,
+                                         1.0 / 5040.0,
+                                         1.0 / 720.0,
+                                         1.0 / 120.0,
+                                         1.0 / 24.0,
+                                         1.0 / 6.0,
+                                         0.5,
+                                         1.0,
+                                         1.0};
     for (double c : inverse_factorials) p = p * r + c;
     return p * power_of_two(k);
 }

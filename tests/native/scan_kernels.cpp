@@ -1,12 +1,12 @@
 // The look-up kernels of one instruction set against sums written out; `make neon` runs it on an emulated Arm.
 #define CGHASH_ISA isa_tested
-#include "../../native/kernels/buckets.hpp"
-#include "../../native/kernels/scan.hpp"
-
 #include <cstdio>
 #include <map>
 #include <random>
 #include <vector>
+
+#include "../../native/kernels/buckets.hpp"
+#include "../../native/kernels/scan.hpp"
 
 using namespace isa_tested;
 using Lanes = std::map<std::int64_t, std::uint64_t>;  // block → lanes that survive, or code → how often
@@ -59,7 +59,9 @@ bool scan_is_right(int n_bytes, int n_blocks, int n_queries, bool heavy = false)
     }
     for (int q = 0; q < n_queries; ++q)
         queries.push_back({tables[q].data(),
-                           static_cast<std::uint16_t>(heavy ? 253 + q % 2 : n_bytes <= 16 ? 150 + q : 15 * n_bytes + 10 * q),
+                           static_cast<std::uint16_t>(heavy           ? 253 + q % 2
+                                                      : n_bytes <= 16 ? 150 + q
+                                                                      : 15 * n_bytes + 10 * q),
                            heavy || (most <= 128 && q % 3 != 1)});
     std::vector<Lanes> found(n_queries), expected(n_queries);
     scan({blocks.data(), 5, n_blocks}, n_bytes, queries.data(), n_queries, collect, &found);
@@ -83,7 +85,8 @@ bool scan_is_right(int n_bytes, int n_blocks, int n_queries, bool heavy = false)
 }
 
 void collect_groups(void* context, const std::uint8_t*, std::int64_t group, std::uint64_t lanes) {
-    for (auto& found = *static_cast<Lanes*>(context); lanes; lanes &= lanes - 1) ++found[16 * group + std::countr_zero(lanes)];
+    for (auto& found = *static_cast<Lanes*>(context); lanes; lanes &= lanes - 1)
+        ++found[16 * group + std::countr_zero(lanes)];
 }
 
 // Which codes survive, each once; entries up to `most`. Some bytes of a code may not count.
@@ -92,11 +95,13 @@ bool bucket_is_right(int n_bytes, int n_stored, unsigned most, std::int64_t leng
     auto sheet = noise((n_bytes + 3) / 4 * 128, most);
     for (int j = n_bytes; j < (n_bytes + 3) / 4 * 4; ++j)
         for (int i = 0; i < 16; ++i) sheet[j / 4 * 128 + j % 4 * 16 + i] = sheet[j / 4 * 128 + j % 4 * 16 + i + 64] = 0;
-    const std::uint8_t start = 20, limit = static_cast<std::uint8_t>(std::min<unsigned>(254, 20 + most * n_bytes * 8 / 10));
+    const std::uint8_t start = 20,
+                       limit = static_cast<std::uint8_t>(std::min<unsigned>(254, 20 + most * n_bytes * 8 / 10));
     const std::int64_t first = static_cast<std::int64_t>(random_bits() % 100), last = first + length;
     Lanes found, expected;
     const Lines soon(groups.data(), groups.data() + (random_bits() % 20) * n_stored);
-    scan_bucket({groups.data(), first, last, soon}, {sheet.data(), n_bytes, n_stored, &start, &limit}, collect_groups, &found);
+    scan_bucket({groups.data(), first, last, soon}, {sheet.data(), n_bytes, n_stored, &start, &limit}, collect_groups,
+                &found);
     for (auto code = first; code < last; ++code) {
         int sum = start;
         for (int j = 0; j < n_bytes; ++j) {
@@ -122,7 +127,8 @@ int main() {
         for (const std::int64_t length : {1, 15, 16, 17, 63, 64, 65, 200, 1100})
             for (const unsigned most : {3u, 30u, 256u})
                 for (const int more : {0, 1})
-                    check(bucket_is_right(n_bytes % 18, n_bytes % 18 + more, most, length), "scan_bucket", n_bytes % 18);
+                    check(bucket_is_right(n_bytes % 18, n_bytes % 18 + more, most, length), "scan_bucket",
+                          n_bytes % 18);
     }
     std::printf(n_wrong ? "%d wrong\n" : "all right\n", n_wrong);
     return n_wrong != 0;

@@ -1,4 +1,4 @@
-"""Sums over pairs and features in Triton, for learning on a GPU; `cghash.learning.device` holds the same in torch.
+"""Sums over pairs and features in Triton, for learning on a GPU; `cghash.device.learning` holds the same in torch.
 
 Each program adds what it was given in one fixed order and writes its own sum: every run gives the same bits.
 """
