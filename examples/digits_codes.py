@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 
 from cghash import CGHash
 from cghash.codes import weighted_hamming
-from cghash.lab.criteria import average_precision, precision_recall
+from cghash.criteria import average_precision, precision_recall
 from cghash.lab.drawing import STYLE
 from cghash.lab.reporting.looks import looks_of
 from cghash.peers import ITQ, PCAH

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from cghash import CGHash
+from cghash.criteria import recall_by_codes
 from cghash.lab.drawing import STYLE
-from cghash.lab.recall import recall_by_codes
 from cghash.lab.reporting.looks import looks_of
 from cghash.peers import ITQ, LSH
 

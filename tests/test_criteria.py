@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cghash.codes import weighted_hamming
-from cghash.exceptions import InvalidInputError
-from cghash.lab import ranking, vote
-from cghash.lab.criteria import (
+from cghash.criteria import (
     average_precision,
     euclidean_neighbors,
     evaluate,
@@ -24,13 +22,16 @@ from cghash.lab.criteria import (
     ndcg,
     precision_at,
     precision_recall,
+    ranking,
     recall_at,
     recall_by_codes,
     recall_by_distances,
     retrieve_by_codes,
     retrieve_by_distances,
     retrieve_by_vectors,
+    vote,
 )
+from cghash.exceptions import InvalidInputError
 
 pytestmark = [pytest.mark.core, pytest.mark.portable]
 

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from cghash import CGHash
 from cghash.cli import main
+from cghash.criteria import evaluate, evaluate_vectors
 from cghash.exceptions import FormatError, InvalidInputError
-from cghash.lab.criteria import evaluate, evaluate_vectors
 from cghash.lab.datasets import load
 from cghash.lab.experiments.cells import run_task
 from cghash.lab.experiments.items import items_of, prepared, scaled

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cghash.lab.criteria import evaluate
+from cghash.criteria import evaluate
 from cghash.peers import ITQ, LCH, LSH, LSI, PCAH, SPH, SPLH, LDAHash
 
 FOLDER = os.environ.get("CGHASH_DATA")

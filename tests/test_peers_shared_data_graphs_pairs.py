@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cghash.lab.criteria import evaluate
+from cghash.criteria import evaluate
 from cghash.peers import AGH, BRE, SSC, STH
 
 FOLDER = os.environ.get("CGHASH_DATA")

@@ -28,8 +28,8 @@ from sklearn.datasets import load_digits
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from cghash import CGHash
 from cghash.codes import unpack
+from cghash.criteria import average_precision
 from cghash.exceptions import CGHashWarning
-from cghash.lab.criteria import average_precision
 from cghash.workspace.learning import DEFAULT_C
 from cghash.workspace.lessons import lesson_of
 from cghash.workspace.quality import agreement

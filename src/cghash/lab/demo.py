@@ -14,12 +14,12 @@ from threadpoolctl import threadpool_limits
 from .._arrays import Floats, Ints
 from .._validation import check_whole
 from ..codes import weighted_hamming
+from ..criteria import average_precision, knn_error, mean_over_queries, precision_at, precision_recall
 from ..exceptions import FewerBitsWarning, InvalidInputError
 from ..hasher import CGHash
 from ..learning.families.linear import LinearFunctions
 from ..peers import LSH, PCAH
 from ..peers.base import Peer
-from .criteria import average_precision, knn_error, mean_over_queries, precision_at, precision_recall
 from .demo_results import DemoResults, Digit, Example, Fit, Row
 
 __all__ = ["BEST", "COMPARED", "EUCLIDEAN", "LINEAR", "PAPER", "PCA", "RANDOM", "Split", "load_split", "run"]

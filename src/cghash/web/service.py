@@ -13,8 +13,8 @@ import numpy as np
 from starlette.concurrency import run_in_threadpool
 
 from .._arrays import Ints
+from ..criteria import Retrieval
 from ..exceptions import CGHashError, InvalidInputError
-from ..lab.retrieval import Retrieval
 from ..workspace.answers import AnswerBook
 from ..workspace.folder import Workspace
 from ..workspace.items import Item

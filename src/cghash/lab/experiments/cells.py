@@ -12,8 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from ..._arrays import Array, Ints
-from ...exceptions import CGHashWarning
-from ..criteria import (
+from ...criteria import (
     Retrieval,
     euclidean_neighbors,
     recall_by_codes,
@@ -22,6 +21,7 @@ from ..criteria import (
     retrieve_by_distances,
     retrieve_by_vectors,
 )
+from ...exceptions import CGHashWarning
 from ..datasets import DataSet
 from .items import items_of
 from .machine import peak_memory, reset_peak_memory
