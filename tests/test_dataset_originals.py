@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from cghash.exceptions import FormatError
 from cghash.lab.datasets import lzw
 from cghash.lab.datasets.archives import unpack_all
-from cghash.lab.datasets.originals import read_cifar, read_idx, read_isolet, read_usps
+from cghash.lab.datasets.original_formats import read_cifar, read_idx, read_isolet, read_usps
 
 FOLDER = os.environ.get("CGHASH_DATA")
 RNG = np.random.default_rng(0)

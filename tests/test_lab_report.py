@@ -19,21 +19,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cghash.exceptions import InvalidInputError
-from cghash.lab.pixels import png
 from cghash.lab.reporting import markdown_table, write_report
 from cghash.lab.reporting.claims import AGREES, DISAGREES, UNMEASURED, claims
 from cghash.lab.reporting.contests import contests
 from cghash.lab.reporting.examples import examples_section
-from cghash.lab.reporting.gallery import file_name
-from cghash.lab.reporting.labels import spread_out
-from cghash.lab.reporting.looks import FREE, KNOWN, PAPER_TEN, looks_of
-from cghash.lab.reporting.measured import CRITERIA, Measured, Spread, paired
+from cghash.lab.reporting.figure_files import file_name
+from cghash.lab.reporting.line_labels import spread_out
+from cghash.lab.reporting.line_styles import FREE, KNOWN, PAPER_TEN, line_styles_of
 from cghash.lab.reporting.ranks import Rankings, rank_values
 from cghash.lab.reporting.tables import cells_csv, cost_table, quality_table, summary_csv
-from cghash.lab.reporting.words import cells_section, paper_and_here, ranks_section
+from cghash.lab.reporting.text_sections import cells_section, paper_and_here, ranks_section
+from cghash.lab.reporting.values import CRITERIA, Measured, Spread, paired
 
 HOSTILE = '<script>alert("$x$")</script>'
-PICTURE = base64.b64encode(png(np.zeros((2, 2, 4), dtype=np.uint8))).decode()
+PICTURE = base64.b64encode(b"a picture").decode()
 
 
 def cell(method, *, dataset="isolet", split=0, bits=8, protocol="seen", quality=0.5, **others):
@@ -236,7 +235,7 @@ def test_one_method_named_by_its_k_is_like_others():
     assert measured.methods_of_k("isolet", "seen") == []
     assert measured.methods("usps", "seen") == []
     assert measured.methods_of_k("usps", "seen") == ["CGHash K=3", "CGHash K=10"]
-    assert looks_of(["mine K=5", "LSH"])["mine K=5"].group == "later"
+    assert line_styles_of(["mine K=5", "LSH"])["mine K=5"].group == "later"
 
 
 def test_titles_are_of_the_data_set():
@@ -403,7 +402,7 @@ def test_missing_data_sets_of_the_paper_are_named():
     assert paper_and_here(Measured([cell("LSH")])) == ""
 
 
-# --- labels and looks
+# --- labels and styles
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.001, 0.05))
@@ -421,15 +420,15 @@ def test_labels_that_do_not_touch_stay_where_they_are(tenths):
 
 
 def test_no_two_known_methods_look_alike():
-    looks = [(look.colour, look.marker, look.group) for look in (*KNOWN.values(), *FREE)]
-    assert len(set(looks)) == len(looks)
-    assert all(look.colour == look.colour.lower() for look in KNOWN.values())  # as matplotlib writes them
+    styles = [(style.colour, style.marker, style.group) for style in (*KNOWN.values(), *FREE)]
+    assert len(set(styles)) == len(styles)
+    assert all(style.colour == style.colour.lower() for style in KNOWN.values())  # as matplotlib writes them
 
 
 def test_unknown_names_get_a_look_of_their_own_that_others_do_not_change():
     names = [f"method {i}" for i in range(len(FREE))]
-    assert len({(look.colour, look.marker) for look in looks_of(names).values()}) == len(names)
-    assert looks_of(["mine"])["mine"] == looks_of(["mine", "CGHash", "ITQ"])["mine"]
+    assert len({(style.colour, style.marker) for style in line_styles_of(names).values()}) == len(names)
+    assert line_styles_of(["mine"])["mine"] == line_styles_of(["mine", "CGHash", "ITQ"])["mine"]
 
 
 # --- tables
@@ -565,7 +564,7 @@ def test_every_colour_of_the_page_has_a_light_and_a_dark_value(report):
     }
     assert used <= light
     assert used <= dark
-    assert not any(look.colour in body for look in KNOWN.values())
+    assert not any(style.colour in body for style in KNOWN.values())
 
 
 def test_sections_tell_of_failures_circumstances_and_examples(report, outline_of):

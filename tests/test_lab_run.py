@@ -25,7 +25,6 @@ from cghash.criteria import evaluate, evaluate_vectors
 from cghash.exceptions import FormatError, InvalidInputError
 from cghash.lab.datasets import load
 from cghash.lab.experiments.cells import run_task
-from cghash.lab.experiments.items import items_of, prepared, scaled
 from cghash.lab.experiments.machine import code_digest
 from cghash.lab.experiments.methods import NAMES, Choice, estimator_of
 from cghash.lab.experiments.plan import DataSpec, Experiment, MethodSpec, Validation
@@ -33,6 +32,7 @@ from cghash.lab.experiments.plan_files import part_of, read_experiment
 from cghash.lab.experiments.protocol import split_items
 from cghash.lab.experiments.results import Store, collect, fingerprint, read_results
 from cghash.lab.experiments.runner import _ended, run
+from cghash.lab.experiments.scaled_items import items_of, prepared, scaled
 from cghash.lab.reporting import write_report
 from cghash.peers import LSH
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import models
+from .._progress import counting
 from .._validation import check_whole
 from ..exceptions import CGHashWarning, FormatError, InvalidInputError
 from ..index.checks import check_different
@@ -19,7 +20,6 @@ from .clients import connected, in_any_order
 from .datasets import Dataset
 from .partitions import Partition
 from .parts import DIFFERS, FORMAT, MODEL, Encoded, Part, begin, finished_part, identity, part_name, write_part
-from .progress import PartsProgress
 
 ROWS = 1 << 14  # items in a worker's memory at a time, beside a row group's pages
 
@@ -71,14 +71,14 @@ def encode(
     _save_model(model, folder / MODEL)
     parts = {i: finished_part(folder / part_name(i), origin, identity(p)) for i, p in enumerate(dataset.partitions)}
     missing = [i for i, part in parts.items() if part is None]
-    with PartsProgress(len(parts), "encoding", verbose) as progress:
-        progress.done(len(parts) - len(missing))
+    with counting(len(parts), "encoding", verbose) as done:
+        done(len(parts) - len(missing))
         if missing:
             calls = ((dataset.partitions[i], str(folder), i, origin.fingerprint, rows) for i in missing)
             with connected(client) as opened:
                 for number, part in in_any_order(opened, encode_part, calls):
                     parts[missing[number]] = part
-                    progress.done(1)
+                    done(1)
     encoded = Encoded(folder, origin, tuple(parts[i] for i in sorted(parts)), len(parts) - len(missing))  # type: ignore[misc]
     encoded.save()
     return encoded

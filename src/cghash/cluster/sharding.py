@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Codes, Ints
+from .._progress import counting
 from .._validation import check_answers, check_whole
 from ..exceptions import FormatError, InvalidInputError
 from ..index.checks import check_ids, check_queries, check_radius
@@ -24,7 +25,6 @@ from ..stores.origin import Origin, read_header
 from .clients import at_home, connected, in_any_order, workers_of
 from .merging import Nearest, Within, merged_nearest, merged_within
 from .parts import MANIFEST, Encoded, Part, begin, read_json, write_json
-from .progress import PartsProgress
 from .shards import Shard, build_shard, search_shards, search_within, shared_ids
 
 FORMAT, VERSION = "cghash-shards", 1
@@ -94,10 +94,10 @@ class ShardedIndex:
         shards: dict[int, Shard] = {}
         with ExitStack() as connection:
             opened = connection.enter_context(connected(client))
-            with PartsProgress(len(groups), "indexing", verbose) as progress:
+            with counting(len(groups), "indexing", verbose) as done:
                 for number, shard in in_any_order(opened, build_shard, calls):
                     shards[number] = shard
-                    progress.done(1)
+                    done(1)
             ordered = [shards[number] for number in sorted(shards)]
             _check_different(opened, folder, ordered)
             about = {"origin": json.loads(source.origin.header()), "shards": [asdict(shard) for shard in ordered]}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -89,10 +90,10 @@ def run(
       cghash lab run paper --protocol unseen --method CGHash,SDH,KSH
       cghash lab run mine.toml --import mine:MedianCut -j 4
     """
-    from ...lab.experiments.items import prepared
     from ...lab.experiments.plan_files import part_of, read_experiment
     from ...lab.experiments.results import Store
     from ...lab.experiments.runner import run as run_all
+    from ...lab.experiments.scaled_items import prepared
 
     read = read_experiment(experiment, imports=[*imports, *methods])
     plan = part_of(read, datasets, methods, bits or (), splits, protocols)
@@ -101,7 +102,7 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     _say_other_code(plan, Store(folder), fresh, quiet)
     began = time.monotonic()
-    with _Progress(plan, quiet) as progress:
+    with told(plan, quiet) as progress:
         try:
             failed = run_all(plan, Store(folder), data=data, n_jobs=jobs, limit=limit, fresh=fresh, told=progress)
         except KeyboardInterrupt:
@@ -136,37 +137,23 @@ def _say_other_code(plan: Experiment, store: Store, fresh: bool, quiet: bool) ->
         say(f"{n} results are there that other sources of cghash measured; --fresh measures them again", quiet)
 
 
-class _Progress:
-    """A bar on a terminal, a line a task in a log."""
+@contextmanager
+def told(plan: Experiment, quiet: bool) -> Iterator[Callable[[Event], None]]:
+    """Shows each task that has ended: a bar on a terminal, a line a task in a log."""
+    from ..._progress import Progress
 
-    def __init__(self, plan: Experiment, quiet: bool) -> None:
-        self.total, self.quiet = sum(1 for _ in plan.tasks()), quiet
-        self._bar: Any = None
+    with Progress(not quiet) as progress:
 
-    def __enter__(self) -> _Progress:
-        if not self.quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-            columns = TextColumn("tasks"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
-            self._bar = Progress(*columns, console=Console(stderr=True))
-            self._task = self._bar.add_task("", total=self.total)
-            self._bar.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def __call__(self, event: Event) -> None:
-        words = f"{event.task.name}: {event.error or f'{event.seconds:.1f} s'}"
-        left = f"about {_duration(event.seconds_left)} left"
-        if self._bar is not None:
-            self._bar.update(self._task, completed=event.done, description=f"{left}; {words}")
+        def tell(event: Event) -> None:
+            words = f"{event.task.name}: {event.error or f'{event.seconds:.1f} s'}"
+            left = f"about {_duration(event.seconds_left)} left"
+            line = f"{event.done}/{event.total} {words} ({left})"
+            progress("tasks", event.done, event.total, f"{left}; {words}", line)
             if event.error:
-                self._bar.console.print(f"failed: {words}", style="red", highlight=False)
-        else:
-            say(f"{event.done}/{event.total} {words} ({left})", self.quiet)
+                progress.note(f"failed: {words}")
+
+        progress("tasks", 0, sum(1 for _ in plan.tasks()), line="")
+        yield tell
 
 
 def _duration(seconds: float) -> str:

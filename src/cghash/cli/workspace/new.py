@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from shlex import quote
 from typing import Any
@@ -67,10 +66,14 @@ def new(folder: str, items: str, quiet: bool, **settings: Any) -> None:
       cghash workspace new songs --items songs.parquet --vectors embeddings.npy --title "Our songs"
       cghash workspace new points --items vectors.npy
     """
+    from ..._progress import Progress
     from ...workspace import create_workspace
 
     began = time.perf_counter()
-    with _Progress(quiet) as progress, create_workspace(folder, items, progress=progress, **settings) as made:
+    with (
+        Progress(not quiet, lines=False) as progress,
+        create_workspace(folder, items, progress=progress, **settings) as made,
+    ):
         about = made.about
     for note in about["notes"]:
         say(note, quiet)
@@ -82,33 +85,3 @@ def new(folder: str, items: str, quiet: bool, **settings: Any) -> None:
         + (f" --sentence-model {quote(about['vectors']['model'])}" if "model" in about["vectors"] else ""),
         quiet,
     )
-
-
-class _Progress:
-    """A bar for each stage on a terminal; nothing in a log, whose last line says it all."""
-
-    def __init__(self, quiet: bool) -> None:
-        self.quiet = quiet
-        self._bar: Any = None
-        self._tasks: dict[str, Any] = {}
-
-    def __enter__(self) -> _Progress:
-        if not self.quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-            self._bar = Progress(*columns, console=Console(stderr=True))
-            self._bar.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        if self._bar is None:
-            return
-        if stage not in self._tasks:
-            self._tasks[stage] = self._bar.add_task(stage, total=total)
-        self._bar.update(self._tasks[stage], completed=done)

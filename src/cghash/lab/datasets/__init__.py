@@ -4,17 +4,15 @@
 |-----------------|--------------------------------------------------------------------------------|
 | `registry`      | which data sets there are, what they hold, where they come from                |
 | `loading`       | `load`: the places where a data set may be, in their order                     |
-| `dataset`       | `DataSet`: items, labels, split                                                |
-| `painters`      | pictures of items                                                              |
+| `dataset`       | `DataSet`: items, labels, split, pictures                                      |
 | `folders`       | the data folder and the cache                                                  |
 | `download`      | files from public sources: resumed, checked                                    |
 | `archives`      | .zip and .tar, unpacked safely                                                 |
-| `originals`     | MNIST's idx, USPS and ISOLET as text, CIFAR-10's batches                       |
+| `original_formats` | MNIST's idx, USPS and ISOLET as text, CIFAR-10's batches                       |
 | `lzw`           | Unix `compress`, in which ISOLET comes                                         |
 | `image_folders` | 15-Scene, LabelMe-12-50k and PASCAL VOC 2007                                   |
 | `building`      | originals to arrays, with features where they are images or texts              |
-| `own`           | the user's own files                                                           |
-| `progress`      | a bar, lines, or a function of the caller                                      |
+| `user_files`    | the user's own files                                                           |
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from ...peers import PEERS
-from .items import prepared
 from .machine import circumstances, n_cores
 from .plan import Experiment, Task
 from .results import Store
+from .scaled_items import prepared
 
 __all__ = ["Event", "run"]
 
