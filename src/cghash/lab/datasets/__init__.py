@@ -8,8 +8,7 @@
 | `folders`       | the data folder and the cache                                                  |
 | `download`      | files from public sources: resumed, checked                                    |
 | `archives`      | .zip and .tar, unpacked safely                                                 |
-| `original_formats` | MNIST's idx, USPS and ISOLET as text, CIFAR-10's batches                       |
-| `lzw`           | Unix `compress`, in which ISOLET comes                                         |
+| `original_formats` | MNIST's idx, USPS and ISOLET as text or compressed, CIFAR-10's batches     |
 | `image_folders` | 15-Scene, LabelMe-12-50k and PASCAL VOC 2007                                   |
 | `building`      | originals to arrays, with features where they are images or texts              |
 | `user_files`    | the user's own files                                                           |
