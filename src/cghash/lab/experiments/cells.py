@@ -23,11 +23,11 @@ from ...criteria import (
 )
 from ...exceptions import CGHashWarning
 from ..datasets import DataSet
+from .cell_details import Nearest, fit_record, nearest_by_codes, retrieved_pictures
 from .machine import peak_memory, reset_peak_memory
 from .methods import EUCLIDEAN, Choice, estimator_of, has_prefixes, plain_parameters_of
 from .plan import Experiment, Task
 from .protocol import Split, split_items
-from .retrieved import Nearest, fit_record, nearest_by_codes, retrieved_pictures
 from .scaled_items import items_of
 
 __all__ = ["run_task"]

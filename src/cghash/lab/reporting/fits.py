@@ -40,7 +40,7 @@ class Fit:
 
 def fits_of(measured: Measured, dataset: str) -> list[Fit]:
     """The fits that cells of a data set keep: of each method the longest codes, of the first protocol and split."""
-    kept = [cell for cell in measured.good if cell["dataset"] == dataset and cell.get("fit")]
+    kept = [cell for cell in measured.good if cell["dataset"] == dataset and isinstance(cell.get("fit"), dict)]
     found: dict[str, Fit] = {}
     for cell in sorted(kept, key=lambda cell: (cell["protocol"], cell["split"], -cell["bits"])):
         found.setdefault(cell["method"], _fit(cell))

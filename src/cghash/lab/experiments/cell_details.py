@@ -1,4 +1,4 @@
-"""What a report shows of one cell beside numbers: what queries retrieve, how the fit went, what linear bits look at."""
+"""What is kept of some cells beside numbers: what queries find, how the fit went, what linear bits look at."""
 
 from __future__ import annotations
 
