@@ -137,6 +137,13 @@ def test_another_seed_measures_anew_and_shows_its_own_results_alone(demo):
     assert (kept["split"], kept["seed"]) == (7, 7)
 
 
+def test_an_output_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    outcome = CliRunner().invoke(main, ["demo", "--output", str(tmp_path / "file" / "below"), "--quiet"])
+    assert outcome.exit_code == 1
+    assert "--output must be a folder that can be written" in outcome.stderr
+
+
 def test_missing_matplotlib_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match=r"pip install .*cghash\[lab\]"):

@@ -12,7 +12,7 @@ import numpy as np
 
 from .html import paragraph, section
 from .line_styles import OURS
-from .values import Measured, Result, title_of
+from .values import EUCLIDEAN, Measured, Result, title_of
 
 __all__ = ["Example", "examples_of", "examples_section", "is_base64", "pictures_of"]
 
@@ -117,7 +117,7 @@ def _example(example: Example) -> str:
 def _ranking(method: str, bits: int, items: list[Picture]) -> str:
     n_right = sum(bool(item["right"]) for item in items)
     shown = "".join(_item(item) for item in items)
-    told = f"{n_right} of {len(items)} right, {bits} bits"
+    told = f"{n_right} of {len(items)} right" + ("" if method == EUCLIDEAN else f", {bits} bits")
     return f'<div class="ranking"><h3>{escape(method)}<small>{told}</small></h3>\n<ol class="items">{shown}</ol></div>'
 
 

@@ -55,7 +55,7 @@ class FigureFiles:
         )
 
     def sweep(self, page: Path) -> None:
-        """Remove the figures that an earlier page links to and this files has not; other files stay."""
+        """Remove the figures that an earlier page links to and this one has not; other files stay."""
         if page.is_file():
             kept = {f"{own}.{kind}" for own in self.names for kind in ("png", "svg")}
             for name in set(_LINK.findall(page.read_text(encoding="utf-8", errors="replace"))) - kept:

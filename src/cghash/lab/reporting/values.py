@@ -208,11 +208,16 @@ class Measured:
         return max((m for m in bits if 2 * bits.count(m) >= len(names)), default=max(bits))
 
     def shown(self, dataset: str, protocol: str) -> list[int]:
-        """The numbers of bits that tables and curves are of: the longest, and shorter ones that have curves."""
-        longest = self.longest(dataset, protocol)
-        cells = (cell for of, found in self._groups.items() if of[:2] == (dataset, protocol) for cell in found)
-        curved = {cell["bits"] for cell in cells if cell["method"] != EUCLIDEAN and cell.get("curve")}
-        return sorted({longest, *(bits for bits in curved if bits < longest)})
+        """The numbers of bits that tables and curves are of: the longest, and shorter ones that half have curves of."""
+        names, longest = self.codes(dataset, protocol), self.longest(dataset, protocol)
+
+        def is_curved(bits: int) -> bool:
+            curved = (any(cell.get("curve") for cell in self.of(dataset, protocol, name, bits)) for name in names)
+            return 2 * sum(curved) >= max(1, len(names))
+
+        return [
+            bits for bits in self.bits(dataset, protocol) if bits == longest or (bits < longest and is_curved(bits))
+        ]
 
     def of(self, dataset: str, protocol: str, method: str, bits: int) -> list[Result]:
         """The good cells of all splits."""
