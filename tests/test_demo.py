@@ -140,7 +140,7 @@ def test_another_seed_measures_anew_and_shows_its_own_results_alone(demo):
 def test_an_output_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").touch()
     outcome = CliRunner().invoke(main, ["demo", "--output", str(tmp_path / "file" / "below"), "--quiet"])
-    assert outcome.exit_code == 1
+    assert outcome.exit_code == 2
     assert "--output must be a folder that can be written" in outcome.stderr
 
 

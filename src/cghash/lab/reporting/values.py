@@ -215,9 +215,7 @@ class Measured:
             curved = (any(cell.get("curve") for cell in self.of(dataset, protocol, name, bits)) for name in names)
             return 2 * sum(curved) >= max(1, len(names))
 
-        return [
-            bits for bits in self.bits(dataset, protocol) if bits == longest or (bits < longest and is_curved(bits))
-        ]
+        return [*(bits for bits in self.bits(dataset, protocol) if bits < longest and is_curved(bits)), longest]
 
     def of(self, dataset: str, protocol: str, method: str, bits: int) -> list[Result]:
         """The good cells of all splits."""
