@@ -81,9 +81,15 @@ def _report(cells: Cells, folder: Path) -> Path:
 
 
 def _shown(cells: Cells) -> Cells:
-    """The rows of the table: codes of the lengths that have curves, and the vectors once."""
+    """The rows of the table, the vectors first and once: of codes the lengths that have curves."""
     longest = max(cell["bits"] for cell in cells)
-    return [cell for cell in cells if "curve" in cell and (cell["method"] != EUCLIDEAN or cell["bits"] == longest)]
+    rows = [cell for cell in cells if "curve" in cell and (cell["method"] != EUCLIDEAN or cell["bits"] == longest)]
+    return sorted(rows, key=lambda cell: _methods(cells).index(cell["method"]))
+
+
+def _methods(cells: Cells) -> list[str]:
+    """From the vectors to the best codes: the experiment has them the other way round."""
+    return list(dict.fromkeys(cell["method"] for cell in cells))[::-1]
 
 
 def _quality(cell: dict[str, Any]) -> float:
@@ -132,7 +138,7 @@ def _neighbours(cells: Cells) -> list[Text]:
     label = str(example.query["label"])
     article = "An" if label == "8" else "A"
     lines = [Text(f"{article} {label}, where {example.why}; its nearest items, wrong ones in brackets:")]
-    methods = [method for method in dict.fromkeys(cell["method"] for cell in cells) if method in example.nearest]
+    methods = [method for method in _methods(cells) if method in example.nearest]
     for method in methods:
         _, items = example.nearest[method]
         labels = Text.assemble(*(_label(item) for item in items))
