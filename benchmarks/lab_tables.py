@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cghash.lab.reporting import markdown_table
-from cghash.lab.reporting.measured import Measured
 from cghash.lab.reporting.ranks import Rankings
+from cghash.lab.reporting.values import Measured
 from markdown_tables import bold, table
 
 Row = dict[str, Any]

@@ -10,9 +10,9 @@ from sklearn.model_selection import train_test_split
 
 from cghash import CGHash
 from cghash.codes import weighted_hamming
-from cghash.lab.criteria import average_precision, precision_recall
+from cghash.criteria import average_precision, precision_recall
 from cghash.lab.drawing import STYLE
-from cghash.lab.reporting.looks import looks_of
+from cghash.lab.reporting.line_styles import line_styles_of
 from cghash.peers import ITQ, PCAH
 
 X, y = load_digits(return_X_y=True)
@@ -33,9 +33,9 @@ found = {
 }
 with plt.rc_context(STYLE):
     figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
-    for name, look in looks_of(found).items():
+    for name, style in line_styles_of(found).items():
         _, precision, recall = precision_recall(found[name], relevant)
-        axes.plot(recall, precision, label=name, markevery=0.12, **look.line)
+        axes.plot(recall, precision, label=name, markevery=0.12, **style.line)
         print(f"{name:<10} mAP {average_precision(found[name], relevant).mean():.2f}")
     axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.03))
     axes.legend()

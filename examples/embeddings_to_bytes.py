@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from cghash import CGHash
+from cghash.criteria import recall_by_codes
 from cghash.lab.drawing import STYLE
-from cghash.lab.recall import recall_by_codes
-from cghash.lab.reporting.looks import looks_of
+from cghash.lab.reporting.line_styles import line_styles_of
 from cghash.peers import ITQ, LSH
 
 rng = np.random.default_rng(0)
@@ -34,8 +34,8 @@ for name, recall in found.items():
 
 with plt.rc_context(STYLE):
     figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
-    for name, look in looks_of(found).items():
-        axes.plot(cuts, found[name], label=f"{name}, 8 bytes", **look.line)
+    for name, style in line_styles_of(found).items():
+        axes.plot(cuts, found[name], label=f"{name}, 8 bytes", **style.line)
     axes.set(xscale="log", xlabel="items looked at", ylabel="true neighbours among them", ylim=(0, 1.02))
     axes.set_xticks(cuts, cuts)
     axes.minorticks_off()

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from cghash import CGHash
-from cghash.lab.criteria import evaluate
+from cghash.criteria import evaluate
 from cghash.lab.drawing import STYLE
 
 X, y = load_digits(return_X_y=True)

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from cghash import CGHash
-from cghash.lab.criteria import evaluate
+from cghash.criteria import evaluate
 from cghash.lab.drawing import STYLE
 
 X, y = load_digits(return_X_y=True)

@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / "cghash"
 # Each part may import from its own row and from the rows below it (design, section 4).
 LAYERS = [
     ("cli", "web", "client", "workspace", "lab", "cluster", "stores"),  # ways to use the library
-    ("device_codes", "estimator", "hasher", "index", "peers"),  # the public objects
+    ("criteria", "device_codes", "estimator", "hasher", "index", "peers"),  # the public objects
     ("model_files", "checkpoints", "_progress"),  # what the estimator keeps of a fit and tells of it: know `learning`
     ("device",),  # the backend of GPUs
     ("learning",),  # the method, and the backend of the CPU

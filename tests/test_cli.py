@@ -125,7 +125,7 @@ def test_defaults_are_those_of_the_estimator():
 @pytest.mark.parametrize(
     ("command", "home", "renamed"),
     [
-        ("evaluate", "cghash.lab.criteria:evaluate", {"neighbors": "k"}),
+        ("evaluate", "cghash.criteria:evaluate", {"neighbors": "k"}),
         ("export faiss", "cghash.stores.faiss:FaissStore.write", {"expanded_bits": "n_bits"}),
         ("export duckdb", "cghash.stores.duckdb:DuckDBStore.write", {}),
         ("export postgres", "cghash.stores.postgres:PostgresStore.write", {"expanded_bits": "n_bits"}),
@@ -337,7 +337,7 @@ def test_info_of_a_checkpoint(data, tmp_path):
 
 
 def test_evaluate_agrees_with_the_criteria(data, tmp_path):
-    from cghash.lab.criteria import evaluate
+    from cghash.criteria import evaluate
 
     for name, part in (("q", slice(0, 100)), ("d", slice(100, 300))):
         np.savez(tmp_path / f"{name}.npz", X=X[part], y=y[part])

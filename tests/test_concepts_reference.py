@@ -11,7 +11,7 @@ import pytest
 
 TEXT = (Path(__file__).parents[1] / "docs" / "reference.md").read_text("utf-8")
 DIRECTIVES = re.findall(r"^\.\. auto(\w+):: ([\w.]+)\n((?:   :.*\n)*)", TEXT, re.M)
-PUBLIC = ("cghash", "cghash.codes", "cghash.lab.criteria", "cghash.peers", "cghash.index", "cghash.stores")
+PUBLIC = ("cghash", "cghash.codes", "cghash.criteria", "cghash.peers", "cghash.index", "cghash.stores")
 PUBLIC += ("cghash.cluster", "cghash.reading", "cghash.workspace", "cghash.client", "cghash.lab.features")
 
 

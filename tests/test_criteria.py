@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cghash.codes import weighted_hamming
-from cghash.exceptions import InvalidInputError
-from cghash.lab import ranking, vote
-from cghash.lab.criteria import (
+from cghash.criteria import (
     average_precision,
     euclidean_neighbors,
     evaluate,
@@ -24,13 +22,16 @@ from cghash.lab.criteria import (
     ndcg,
     precision_at,
     precision_recall,
+    ranking,
     recall_at,
     recall_by_codes,
     recall_by_distances,
     retrieve_by_codes,
     retrieve_by_distances,
     retrieve_by_vectors,
+    vote,
 )
+from cghash.exceptions import InvalidInputError
 
 pytestmark = [pytest.mark.core, pytest.mark.portable]
 
@@ -212,34 +213,29 @@ def test_most_votes_that_are_allowed_stay_finite():
 # --- Worked by hand. ---
 
 
-def test_average_precision_without_ties():
-    # relevant at 1st and 4th: (1/1 + 2/4) / 2
-    assert average_precision([[1, 2, 3, 4]], [[1, 0, 0, 1]]).tolist() == [0.75]
+@pytest.mark.parametrize(
+    ("distances", "relevant", "value"),
+    [
+        ([1, 2, 3, 4], [1, 0, 0, 1], (1 / 1 + 2 / 4) / 2),  # no ties: relevant at 1st and 4th
+        ([0, 0, 0, 0], [0, 0, 1, 0], (1 + 1 / 2 + 1 / 3 + 1 / 4) / 4),  # one among four tied: the mean of 1 / i
+        ([0, 1, 1], [0, 1, 0], 5 / 12),  # tied at 2nd and 3rd, one of them relevant: 1/2 or 1/3
+    ],
+)
+def test_average_precision_by_hand(distances, relevant, value):
+    assert average_precision([distances], [relevant])[0] == pytest.approx(value)
 
 
-def test_average_precision_of_one_relevant_item_among_m_tied_is_the_mean_of_1_over_i():
-    value = average_precision(np.zeros((1, 4)), [[0, 0, 1, 0]])[0]
-    assert value == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4) / 4)
-
-
-def test_tied_pair_behind_a_miss():
-    # b and c tie at 2nd and 3rd, one of them relevant: 1/2 or 1/3
-    assert average_precision([[0, 1, 1]], [[0, 1, 0]])[0] == pytest.approx(5 / 12)
-
-
-def test_a_tie_in_the_vote_goes_to_the_nearest_of_the_tied_labels():
-    distances = [[0, 1, 2, 3, 4]]
-    assert knn_error(distances, ["c", "b", "a", "a", "b"], ["b"], k=5)[0] == pytest.approx(0)
-    assert knn_error(distances, ["c", "b", "a", "a", "b"], ["c"], k=5)[0] == pytest.approx(1)
-
-
-def test_three_distinct_labels_tied_win_a_third_each():
-    for label in "abc":
-        assert knn_error([[7, 7, 7]], list("abc"), [label], k=3)[0] == pytest.approx(2 / 3)
-
-
-def test_vote_of_one_among_tied_items_is_their_share():
-    assert knn_error([[1, 1, 1, 1, 2]], [0, 0, 0, 1, 2], [0], k=1)[0] == pytest.approx(1 / 4)
+@pytest.mark.parametrize(
+    ("distances", "labels", "own", "k", "error"),
+    [
+        ([0, 1, 2, 3, 4], list("cbaab"), "b", 5, 0),  # two votes each for a and b: b is nearer
+        ([0, 1, 2, 3, 4], list("cbaab"), "c", 5, 1),
+        *(([7, 7, 7], list("abc"), label, 3, 2 / 3) for label in "abc"),  # three labels tied win a third each
+        ([1, 1, 1, 1, 2], list("aaabc"), "a", 1, 1 / 4),  # one vote among tied items is their share
+    ],
+)
+def test_error_of_the_vote_by_hand(distances, labels, own, k, error):
+    assert knn_error([distances], labels, [own], k)[0] == pytest.approx(error)
 
 
 def test_ndcg_by_hand():

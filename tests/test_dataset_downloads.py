@@ -158,14 +158,16 @@ def test_without_checksum_and_tag_nothing_is_pieced_together(site, tmp_path):
     assert site.asked == [None, None]
 
 
-@pytest.mark.parametrize("fault", ["all", "no length"])
-def test_server_that_knows_no_ranges_or_lengths_is_served_from_the_start(site, tmp_path, fault):
-    site.faults = ["cut", "all"] if fault == "all" else [fault]
-    assert get(site, tmp_path).read_bytes() == CONTENT
+FAULTS = {
+    "knows no ranges": ["cut", "all"],
+    "knows no lengths": ["no length"],
+    "answers from another place": ["cut", "wrong start"],
+}
 
 
-def test_answer_from_another_place_than_asked_for_is_not_appended(site, tmp_path):
-    site.faults = ["cut", "wrong start"]
+@pytest.mark.parametrize("faults", FAULTS.values(), ids=FAULTS)
+def test_file_comes_whole_from_a_server_that(site, tmp_path, faults):
+    site.faults = list(faults)
     assert get(site, tmp_path).read_bytes() == CONTENT
 
 

@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cghash.exceptions import FormatError
-from cghash.lab.datasets import lzw
 from cghash.lab.datasets.archives import unpack_all
-from cghash.lab.datasets.originals import read_cifar, read_idx, read_isolet, read_usps
+from cghash.lab.datasets.original_formats import decompress, read_cifar, read_idx, read_isolet, read_usps
 
 FOLDER = os.environ.get("CGHASH_DATA")
 RNG = np.random.default_rng(0)
@@ -210,7 +209,7 @@ TEXTS = [
 @pytest.mark.parametrize("block", [True, False])
 @pytest.mark.parametrize("text", TEXTS, ids=["nothing", "a", "ab", "zeros", "letters", "noise"])
 def test_compressed_text_comes_back(text, longest, block):
-    assert lzw.decompress(compressed(text, longest, block), "x.Z") == text
+    assert decompress(compressed(text, longest, block), "x.Z") == text
 
 
 @pytest.mark.skipif(shutil.which("gzip") is None, reason="gzip reads .Z files as well, but is not here")
@@ -223,12 +222,12 @@ def test_what_the_tests_compress_is_what_gzip_reads(text, longest):
 
 def test_code_that_is_not_in_the_table_is_damage():
     with pytest.raises(FormatError, match="code 300 at bit"):
-        lzw.decompress(bytes([0x1F, 0x9D, 0x90]) + (97 | 300 << 9).to_bytes(3, "little"), "x.Z")
+        decompress(bytes([0x1F, 0x9D, 0x90]) + (97 | 300 << 9).to_bytes(3, "little"), "x.Z")
 
 
 def test_compressed_file_of_more_than_it_may_hold_is_refused():
     with pytest.raises(FormatError, match="at most 1000 bytes"):
-        lzw.decompress(compressed(bytes(5000)), "x.Z", most=1000)
+        decompress(compressed(bytes(5000)), "x.Z", most=1000)
 
 
 def tar_of(path, members, mode="w"):

@@ -14,8 +14,8 @@ from PIL import Image
 from cghash.exceptions import FormatError, InvalidInputError, MissingDataError, MissingDependencyError
 from cghash.lab import datasets
 from cghash.lab.datasets import DATASETS, NAMES, building, load
-from cghash.lab.datasets.classes import LABELME, NEWSGROUPS, SCENES, VOC
 from cghash.lab.datasets.image_folders import read_labelme, read_scenes, read_voc
+from cghash.lab.datasets.registry import LABELME, NEWSGROUPS, SCENES, VOC
 from cghash.lab.features import gist, thumbnails
 
 FOLDER = os.environ.get("CGHASH_DATA")

@@ -20,8 +20,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cghash import CGHash
 from cghash.codes import unpack, weighted_hamming
+from cghash.criteria import evaluate
 from cghash.exceptions import FewerBitsWarning, InvalidInputError
-from cghash.lab.criteria import evaluate
 from cghash.learning.families import FAMILIES
 from cghash.learning.result import STATUSES
 from cghash.learning.triplets import from_lists

@@ -91,6 +91,16 @@ def test_part_of_an_experiment_may_name_own_data_and_other_methods():
     assert (part.bits, part.splits, part.protocols) == ((32,), 1, ("unseen",))
 
 
+def test_shown_lengths_are_those_of_the_plan_unless_others_are_asked_for(mine):
+    experiment = read_experiment(mine("shown = [8]\nfirst_split = 3" + MINE))
+    assert (experiment.shown, part_of(experiment, splits=1).shown, part_of(experiment, bits=[16]).shown) == (
+        (8,),
+        (8,),
+        (),
+    )
+    assert [task.split for task in experiment.tasks()] == [3, 3, 4, 4]
+
+
 def test_an_experiment_like_another_changes_only_what_it_says(mine):
     experiment = read_experiment(mine('like = "paper"\nsplits = 1\n'))
     paper = read_experiment("paper")
@@ -121,6 +131,11 @@ def test_an_experiment_like_another_changes_only_what_it_says(mine):
         (MINE.replace('name = "digits"', ""), "each of its data sets and methods must have a name"),
         ("splits = = 2", "must be a TOML file"),
         ('like = "nothing"', "like must be one of"),
+        ("shown = [12]" + MINE, r"shown must be among the bits \(16, 8\), got \(12,\)"),
+        ("first_split = -1" + MINE, "first_split must be a whole number of at least 0, got -1"),
+        ("first_split = 4294967295" + MINE, "first_split must be below 4294967296 with all splits"),
+        (MINE.replace("train = 300", 'drawn_by = "luck"'), "drawn_by of digits must be one of"),
+        (MINE + 'pictures = "some"', 'steep: pictures must be true, false or "all"'),
     ],
 )
 def test_mistakes_in_a_file_are_named(mine, text, says):

@@ -67,6 +67,15 @@ def test_too_few_classes_or_items_are_said():
         split_items(LABELS, "seen", 0, 100, 150)
 
 
+def test_what_scikit_learn_cannot_part_is_said():
+    split = split_items(LABELS, "seen", 0, 100, 50, "scikit-learn")
+    assert (len(split.train), len(split.queries)) == (100, 50)
+    with pytest.raises(InvalidInputError, match="for the protocol 'seen', got 'heldout'"):
+        split_items(LABELS, "heldout", 0, None, None, "scikit-learn")
+    with pytest.raises(InvalidInputError, match="train and test must part 200 items by class"):
+        split_items(LABELS, "seen", 0, 300, None, "scikit-learn")
+
+
 def test_folds_of_seen_classes_ask_each_item_once():
     asked = [split.queries for split in folds(LABELS, "seen", 3, 1000, 0)]
     assert sorted(np.concatenate(asked)) == list(range(len(LABELS)))

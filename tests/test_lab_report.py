@@ -19,21 +19,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cghash.exceptions import InvalidInputError
-from cghash.lab.pixels import png
 from cghash.lab.reporting import markdown_table, write_report
 from cghash.lab.reporting.claims import AGREES, DISAGREES, UNMEASURED, claims
 from cghash.lab.reporting.contests import contests
-from cghash.lab.reporting.examples import examples_section
-from cghash.lab.reporting.gallery import file_name
-from cghash.lab.reporting.labels import spread_out
-from cghash.lab.reporting.looks import FREE, KNOWN, PAPER_TEN, looks_of
-from cghash.lab.reporting.measured import CRITERIA, Measured, Spread, paired
+from cghash.lab.reporting.examples import examples_of, examples_section
+from cghash.lab.reporting.figure_files import file_name
+from cghash.lab.reporting.line_labels import spread_out
+from cghash.lab.reporting.line_styles import FREE, KNOWN, PAPER_TEN, line_styles_of
 from cghash.lab.reporting.ranks import Rankings, rank_values
 from cghash.lab.reporting.tables import cells_csv, cost_table, quality_table, summary_csv
-from cghash.lab.reporting.words import cells_section, paper_and_here, ranks_section
+from cghash.lab.reporting.text_sections import cells_section, paper_and_here, ranks_section
+from cghash.lab.reporting.values import CRITERIA, Measured, Spread, paired
 
 HOSTILE = '<script>alert("$x$")</script>'
-PICTURE = base64.b64encode(png(np.zeros((2, 2, 4), dtype=np.uint8))).decode()
+PICTURE = base64.b64encode(b"a picture").decode()
 
 
 def cell(method, *, dataset="isolet", split=0, bits=8, protocol="seen", quality=0.5, **others):
@@ -236,7 +235,7 @@ def test_one_method_named_by_its_k_is_like_others():
     assert measured.methods_of_k("isolet", "seen") == []
     assert measured.methods("usps", "seen") == []
     assert measured.methods_of_k("usps", "seen") == ["CGHash K=3", "CGHash K=10"]
-    assert looks_of(["mine K=5", "LSH"])["mine K=5"].group == "later"
+    assert line_styles_of(["mine K=5", "LSH"])["mine K=5"].group == "later"
 
 
 def test_titles_are_of_the_data_set():
@@ -333,11 +332,10 @@ def test_contests_without_a_common_split_are_decided_by_the_means():
     assert (contest.won, contest.gain.n, contest.theirs.mean) == (False, 0, 0.6)
 
 
-def test_methods_of_the_ten_that_were_not_measured_are_named(tmp_path):
-    page = write_report(grid({"CGHash": 0.6, "LSH": 0.3}), tmp_path).read_text()
+def test_methods_of_the_ten_that_were_not_measured_are_named():
+    page = paper_and_here(Measured(grid({"CGHash": 0.6, "LSH": 0.3})))
     assert "nothing is said of them: SSC, LSI, LCH, SPH, STH, AGH, BRE, SPLH, ITQ." in page
-    page = write_report(grid({"CGHash": 0.6, **TEN}), tmp_path).read_text()
-    assert "nothing is said of them" not in page
+    assert "nothing is said of them" not in paper_and_here(Measured(grid({"CGHash": 0.6, **TEN})))
 
 
 def test_half_of_the_cases_is_not_most():
@@ -397,13 +395,46 @@ def pictures(n_right):
     return {"query": [{"png": PICTURE, "label": "3"}], "nearest": [nearest]}
 
 
+def found(n, n_right, label=lambda q: q % 3):
+    """What n queries of three classes find: so many right ones of ten each."""
+    items = [[{"png": PICTURE, "label": "x", "right": i < n_right(q)} for i in range(10)] for q in range(n)]
+    return {"query": [{"png": PICTURE, "label": str(label(q))} for q in range(n)], "nearest": items}
+
+
+def test_of_many_queries_those_are_shown_where_most_is_gained_and_lost():
+    ours, theirs = found(30, lambda q: 0 if q == 7 else 10), found(30, lambda q: 10 - q % 10 if q != 7 else 10)
+    results = [cell("CGHash, RBF", pictures=ours), cell("LSH", pictures=theirs), cell("ITQ", pictures=pictures(3))]
+    examples = examples_of(Measured(results), "isolet")
+    shown = {example.why: example for example in examples}
+    assert [example.why for example in examples[:4]] == ["CGHash gains most"] * 3 + ["CGHash loses most"]
+    assert sorted(example.query["label"] for example in examples[:3]) == ["0", "1", "2"]
+    assert [sum(i["right"] for i in items) for _, items in shown["CGHash loses most"].nearest.values()] == [0, 10]
+    assert list(examples[0].nearest) == ["CGHash, RBF", "LSH"]  # ITQ was asked something else
+    assert "chosen by rule" in examples_section(Measured(results))
+    assert "chosen by rule" not in examples_section(Measured([cell("CGHash", pictures=found(3, lambda q: 9))]))
+
+
+FIT = {"message": "2 bits; <all> learned", "objective": [0.5, 0.25], "bound": [None, 0.125], "satisfied": [0.5, 1.0],
+       "weights": [0.5, 0.0], "masks": [PICTURE, "<script>"]}  # fmt: skip
+
+
+def test_shorter_codes_with_curves_have_tables_and_dotted_curves(tmp_path):
+    results = grid({"CGHash": 0.6, "LSH": 0.3})
+    page = write_report(results, tmp_path).read_text()
+    assert "Dotted: 8 bits." in page
+    assert "criteria with 8 bits" in page
+    assert Measured(results).shown("isolet", "seen") == [8, 16]
+    plain = [{key: value for key, value in r.items() if key != "curve" or r["bits"] == 16} for r in results]
+    assert Measured(plain).shown("isolet", "seen") == [16]
+
+
 def test_missing_data_sets_of_the_paper_are_named():
     page = paper_and_here(Measured(grid({"CGHash": 0.5, "LSH": 0.4})))
     assert "not in the results: SCENE-15, MNIST, LABELME, USPS, PASCAL07." in page
     assert paper_and_here(Measured([cell("LSH")])) == ""
 
 
-# --- labels and looks
+# --- labels and styles
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.001, 0.05))
@@ -421,15 +452,15 @@ def test_labels_that_do_not_touch_stay_where_they_are(tenths):
 
 
 def test_no_two_known_methods_look_alike():
-    looks = [(look.colour, look.marker, look.group) for look in (*KNOWN.values(), *FREE)]
-    assert len(set(looks)) == len(looks)
-    assert all(look.colour == look.colour.lower() for look in KNOWN.values())  # as matplotlib writes them
+    styles = [(style.colour, style.marker, style.group) for style in (*KNOWN.values(), *FREE)]
+    assert len(set(styles)) == len(styles)
+    assert all(style.colour == style.colour.lower() for style in KNOWN.values())  # as matplotlib writes them
 
 
 def test_unknown_names_get_a_look_of_their_own_that_others_do_not_change():
     names = [f"method {i}" for i in range(len(FREE))]
-    assert len({(look.colour, look.marker) for look in looks_of(names).values()}) == len(names)
-    assert looks_of(["mine"])["mine"] == looks_of(["mine", "CGHash", "ITQ"])["mine"]
+    assert len({(style.colour, style.marker) for style in line_styles_of(names).values()}) == len(names)
+    assert line_styles_of(["mine"])["mine"] == line_styles_of(["mine", "CGHash", "ITQ"])["mine"]
 
 
 # --- tables
@@ -488,7 +519,8 @@ def whole():
     return [
         *itertools.chain(*sets),
         *grid({f"CGHash K={k}": 0.3 + 0.01 * k for k in (3, 10, 20, 30)}, dataset="scene15"),
-        cell("CGHash", dataset="../x", pictures=pictures(9)),
+        cell("CGHash", dataset="../x", pictures=pictures(9), fit=FIT),
+        cell("CGHash", dataset="x<b>", fit={"message": "", "weights": []}),
         cell("LSH", dataset="../x", criteria={"map": 0.2, "top": 0.1, "knn_error": math.nan, "ndcg": 0.2}),
         cell("LSH", dataset="x<b>", pictures=pictures(2)),
         failed("BRE", bits=32),
@@ -538,8 +570,8 @@ def test_hostile_names_stay_text(report, outline_of):
 
 def test_figures_are_images(report):
     files = sorted((report.parent / "figures").iterdir())
-    # three for each of 4 data sets and protocols and for K, without the errors that nobody has; slope; bytes
-    assert len(files) == 2 * (3 * 4 + 3 + 1 + 1)
+    # three for each of 4 data sets and protocols and for K, without the errors that nobody has; slope; bytes; fits
+    assert len(files) == 2 * (3 * 4 + 3 + 1 + 1 + 3)
     for path in files:
         if path.suffix == ".svg":
             assert ElementTree.parse(path).getroot().tag.endswith("svg")
@@ -565,7 +597,7 @@ def test_every_colour_of_the_page_has_a_light_and_a_dark_value(report):
     }
     assert used <= light
     assert used <= dark
-    assert not any(look.colour in body for look in KNOWN.values())
+    assert not any(style.colour in body for style in KNOWN.values())
 
 
 def test_sections_tell_of_failures_circumstances_and_examples(report, outline_of):
@@ -578,9 +610,21 @@ def test_sections_tell_of_failures_circumstances_and_examples(report, outline_of
     assert "One split, so no deviations" in text
 
 
-def test_the_same_results_in_any_order_give_the_same_bytes(report, tmp_path):
-    again = write_report(list(reversed(whole())), tmp_path, 'A "title" & <more>')
-    first, second = ({p.relative_to(r.parent): p.read_bytes() for p in r.parent.rglob("*.*")} for r in (report, again))
+def test_fits_are_shown_with_bound_triplets_weights_and_masks(report, outline_of):
+    page = report.read_text()
+    text = "".join(outline_of(page).words)
+    for words in ("How the fits went", "<all> learned", "learned in 1.5 s", "satisfied triplets", "1 of 2"):
+        assert words in text
+    assert page.count("What each pixel adds") == 1
+    assert ">0.2</text>" in page  # of the logarithmic axis
+    assert len(list((report.parent / "figures").glob("*objective*"))) == 2
+
+
+def test_the_same_results_in_any_order_give_the_same_bytes(tmp_path):
+    some = [*grid({"CGHash": 0.6, "Euclidean": 0.45, HOSTILE: 0.5}), cell("CGHash", dataset="../x", fit=FIT)]
+    reports = [write_report(results, tmp_path / name) for name, results in (("a", some), ("b", some[::-1]))]
+    first, second = ({p.relative_to(r.parent): p.read_bytes() for p in r.parent.rglob("*.*")} for r in reports)
+    assert len(first) > 8
     assert first == second
 
 

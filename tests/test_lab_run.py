@@ -21,11 +21,10 @@ from hypothesis import strategies as st
 
 from cghash import CGHash
 from cghash.cli import main
+from cghash.criteria import evaluate, evaluate_vectors
 from cghash.exceptions import FormatError, InvalidInputError
-from cghash.lab.criteria import evaluate, evaluate_vectors
 from cghash.lab.datasets import load
 from cghash.lab.experiments.cells import run_task
-from cghash.lab.experiments.items import items_of, prepared, scaled
 from cghash.lab.experiments.machine import code_digest
 from cghash.lab.experiments.methods import NAMES, Choice, estimator_of
 from cghash.lab.experiments.plan import DataSpec, Experiment, MethodSpec, Validation
@@ -33,6 +32,7 @@ from cghash.lab.experiments.plan_files import part_of, read_experiment
 from cghash.lab.experiments.protocol import split_items
 from cghash.lab.experiments.results import Store, collect, fingerprint, read_results
 from cghash.lab.experiments.runner import _ended, run
+from cghash.lab.experiments.scaled_items import items_of, prepared, scaled
 from cghash.lab.reporting import write_report
 from cghash.peers import LSH
 
@@ -199,6 +199,8 @@ def test_pictures_are_kept_of_the_first_split_and_the_longest_codes():
     first = pictures["nearest"][0][0]
     assert first["right"] == (first["label"] == pictures["query"][0]["label"])
     assert "pictures" not in cells_of(plan, 1)[16]
+    every = cells_of(experiment(MethodSpec("Euclidean", "Euclidean", pictures="all"), first_split=4))[16]["pictures"]
+    assert len(every["query"]) == len(every["nearest"]) == 100
 
 
 def test_choice_takes_the_parameter_that_validates_best_on_training_items_alone():
@@ -381,6 +383,15 @@ def test_other_defaults_of_an_estimator_are_measured_anew(monkeypatch):
     assert fingerprint(plan, next(plan.tasks())) != before
 
 
+def test_how_splits_are_drawn_decides_a_result_where_it_is_said():
+    usual, drawn = (replace(DIGITS, drawn_by=name) for name in ("cghash", "scikit-learn"))
+    asked = []
+    for spec in DIGITS, usual, drawn:
+        plan = experiment(MethodSpec("LSH", "LSH"), datasets=(spec,))
+        asked.append(fingerprint(plan, next(plan.tasks())))
+    assert asked[0] == asked[1] != asked[2]
+
+
 def test_results_of_other_sources_are_counted(tmp_path):
     plan = prepared(experiment(MethodSpec("LSH", "LSH")), None)
     run(plan, Store(tmp_path))
@@ -543,6 +554,8 @@ def test_index_of_a_peer_answers_as_its_distances_do():
         {"criteria": {"map": 1e300}},
         {"curve": {"recall": [0.5], "precision": []}},
         {"tried": [{"C": "small", "map": 0.5}]},
+        {"fit": {"message": 3}},
+        {"fit": {"objective": ["low"]}},
         {"versions": ["1"]},
         {"n_database": -1},
         {"dataset": "\ud800"},

@@ -22,9 +22,9 @@ import cghash
 from cghash import CGHash, storage
 from cghash._items import validated_items
 from cghash.codes import pack, unpack, weighted_hamming
+from cghash.criteria import evaluate
 from cghash.exceptions import FormatError, InvalidInputError, NothingToLearnError
 from cghash.index import WeightedHammingIndex
-from cghash.lab.criteria import evaluate
 from cghash.peers import ITQ, LSH
 
 from .command_line import refused, run

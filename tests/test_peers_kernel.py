@@ -13,7 +13,7 @@ from scipy.optimize import approx_fprime
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import train_test_split
 
-from cghash.lab.criteria import evaluate
+from cghash.criteria import evaluate
 from cghash.peers import fasthash, graph_cuts, ksh, sdh
 from cghash.peers.anchors import draw_anchors, kernel
 from cghash.peers.fasthash import FastHash

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cghash.lab.criteria import evaluate
+from cghash.criteria import evaluate
 from cghash.peers import AGH, BRE, ITQ, LCH, LSH, LSI, PCAH, SPH, SPLH, SSC, STH, LDAHash
 
 FOLDER = os.environ.get("CGHASH_DATA")

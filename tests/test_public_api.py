@@ -29,7 +29,7 @@ MODULES = {
     "cghash.cluster": None,
     "cghash.codes": None,
     "cghash.index": None,
-    "cghash.lab.criteria": None,
+    "cghash.criteria": None,
     "cghash.lab.datasets": None,
     "cghash.lab.experiments.plan_files": ("read_experiment",),
     "cghash.lab.experiments.results": ("read_results",),

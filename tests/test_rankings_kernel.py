@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cghash._kernels import native, twins
 from cghash.codes import weighted_hamming, whole_weights
-from cghash.lab.ranking import CodeDistances
+from cghash.criteria.ranking import CodeDistances
 
 pytestmark = [pytest.mark.core, pytest.mark.portable, pytest.mark.native]
 needs_native = pytest.mark.skipif(native is None, reason="the native extension was not built")

@@ -8,7 +8,7 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from cghash import CGHash
-from cghash.lab.criteria import evaluate
+from cghash.criteria import evaluate
 
 FOLDER = os.environ.get("CGHASH_DATA")
 pytestmark = [

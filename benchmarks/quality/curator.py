@@ -28,8 +28,8 @@ from sklearn.datasets import load_digits
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from cghash import CGHash
 from cghash.codes import unpack
+from cghash.criteria import average_precision
 from cghash.exceptions import CGHashWarning
-from cghash.lab.criteria import average_precision
 from cghash.workspace.answer_triplets import training_set
 from cghash.workspace.fitting import DEFAULT_C
 from cghash.workspace.quality import agreement

@@ -19,7 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from cghash import CGHash
-from cghash.lab.criteria import evaluate
+from cghash.criteria import evaluate
 from common import load, split, write
 
 SETS = ("usps", "isolet", "mnist", "scene15", "newsgroups", "cifar10")

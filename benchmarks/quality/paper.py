@@ -21,7 +21,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from cghash import CGHash
-from cghash.lab.criteria import evaluate, evaluate_vectors
+from cghash.criteria import evaluate, evaluate_vectors
 from common import load, split, write
 
 SIZES = {"isolet": (5000, 2000), "usps": (4000, 2000)}

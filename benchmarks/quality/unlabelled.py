@@ -22,7 +22,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from cghash import CGHash
-from cghash.lab.criteria import euclidean_neighbors, evaluate, evaluate_vectors, recall_by_codes
+from cghash.criteria import euclidean_neighbors, evaluate, evaluate_vectors, recall_by_codes
 from cghash.learning.cpu.neighbors import nearest
 from cghash.learning.supervision import draw_distinct
 from cghash.learning.triplets import TripletSet, from_lists, join

@@ -23,8 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fit import memory_bytes
 
 from cghash._kernels import n_threads, rank_codes, twins
-from cghash.lab import ranking
-from cghash.lab.criteria import retrieve_by_codes, retrieve_by_vectors
+from cghash.criteria import ranking, retrieve_by_codes, retrieve_by_vectors
 from common import alone, write
 
 WEIGHTS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {

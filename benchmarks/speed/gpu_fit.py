@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from cghash import CGHash
-from cghash.lab.criteria import evaluate
+from cghash.criteria import evaluate
 
 Row = dict[str, Any]
 SETTINGS = {"method": "paper", "sampling": "neighbors", "n_neighbors": 10, "C": 0.01, "random_state": 0}

@@ -21,7 +21,7 @@ from ._arrays import Ints
 from ._items import features_kept, validated_items
 from ._kernels import n_threads
 from ._parameters import Parameters
-from ._progress import FitProgress
+from ._progress import of_a_fit
 from ._tensors import in_host_memory, is_on_gpu
 from .checkpoints import Checkpoint, deciding, fingerprint_of
 from .estimator import MOST_BITS, CodeEstimator
@@ -218,7 +218,7 @@ class CGHash(Parameters, CodeEstimator):
         state = saved.begin(fingerprint, seed, self.n_bits)
         if state.functions is not None:
             self._check_continued(state.functions, problem.family)
-        with FitProgress(self.n_bits, self.verbose) as progress:
+        with of_a_fit(self.n_bits, self.verbose) as progress:
 
             def after_column(state: State) -> None:
                 saved.write(state)

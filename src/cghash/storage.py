@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -122,7 +122,7 @@ def save(
     from safetensors.numpy import save as to_bytes
 
     plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    header = json.dumps(_strict({"format": kind, "version": version, **about}), allow_nan=False)
+    header = json.dumps(strict({"format": kind, "version": version, **about}, _said), allow_nan=False)
     write_atomically(path, to_bytes(plain, metadata={KEY: header, CHECKSUM: checksum(header, plain)}))
 
 
@@ -167,19 +167,22 @@ def _check_plain(value: Any, deepest: int) -> None:
             _check_plain(part, deepest - 1)
 
 
-def _strict(value: Any) -> Any:
-    """The same without what JSON cannot say: nan becomes null, an infinity a string."""
+def strict(value: Any, said: Callable[[float], str | None]) -> Any:
+    """The same with what `said` gives of the numbers that JSON cannot say: nan and infinities."""
     if isinstance(value, dict):
-        return {name: _strict(v) for name, v in value.items()}
+        return {name: strict(v, said) for name, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_strict(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else _INFINITY if value > 0 else f"-{_INFINITY}"
-    return value
+        return [strict(v, said) for v in value]
+    return said(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _said(value: float) -> str | None:
+    """Null for nan, and a word for an infinity."""
+    return None if math.isnan(value) else _INFINITY if value > 0 else f"-{_INFINITY}"
 
 
 def _lenient(value: Any, measured: bool) -> Any:
-    """The inverse of `_strict`; null is nan among what was measured, and None elsewhere."""
+    """The inverse of `strict` with `_said`; null is nan among what was measured, and None elsewhere."""
     if isinstance(value, dict):
         return {name: _lenient(v, measured) for name, v in value.items()}
     if isinstance(value, list):

@@ -18,7 +18,7 @@ import json, sys
 import numpy as np
 from sklearn.datasets import load_digits
 from cghash import CGHash, WeightedHammingIndex, _kernels
-from cghash.lab.criteria import retrieve_by_codes
+from cghash.criteria import retrieve_by_codes
 
 X, y = load_digits(return_X_y=True)
 X, y, queries, truth = X[:150], y[:150], X[150:180], y[150:180]

@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_limits
 
 from cghash import peers, storage
 from cghash.codes import pack, weighted_hamming
+from cghash.criteria import average_precision, mean_over_queries
 from cghash.estimator import load
 from cghash.exceptions import CGHashError, CGHashWarning, FewerBitsWarning, FormatError, InvalidInputError
-from cghash.lab.criteria import average_precision, mean_over_queries
 from cghash.peers.peer_files import KIND, VERSION
 
 pytestmark = [pytest.mark.portable, pytest.mark.filterwarnings("ignore::cghash.exceptions.CGHashWarning")]

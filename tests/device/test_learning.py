@@ -16,11 +16,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from cghash import CGHash, _tensors
+from cghash.criteria import evaluate
 from cghash.device.learning.backend import DeviceBackend
 from cghash.device.learning.item_sums import DeviceItemSums
 from cghash.device.learning.neighbors import _least, nearest
 from cghash.exceptions import DeviceMemoryError, InvalidInputError, MissingDeviceError
-from cghash.lab.criteria import evaluate
 from cghash.learning.column_generation import Problem
 from cghash.learning.cpu import neighbors
 from cghash.learning.cpu.backend import CpuBackend

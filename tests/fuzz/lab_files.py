@@ -102,9 +102,9 @@ def use_results(data: bytes) -> None:
     """Read, collect, and draw the report's tables."""
     from cghash.lab.experiments.results import collect, read_results
     from cghash.lab.reporting.charts import mean_curve
-    from cghash.lab.reporting.measured import Measured
     from cghash.lab.reporting.page import _page
     from cghash.lab.reporting.tables import cells_csv, summary_csv
+    from cghash.lab.reporting.values import Measured
 
     path = scratch() / "results.jsonl"
     path.write_bytes(data)

@@ -9,9 +9,9 @@ from typing import Any
 from ledger import Ledger
 
 from cghash.lab.experiments import runner
-from cghash.lab.experiments.items import prepared
 from cghash.lab.experiments.plan import DataSpec, Experiment, MethodSpec
 from cghash.lab.experiments.results import Store, read_results
+from cghash.lab.experiments.scaled_items import prepared
 
 from .base import Change, Random, Writer
 

@@ -9,7 +9,7 @@
 | `dot`, `tdot`  | the two passes over the features, Z·v and Zᵀ·r            | families.features  |
 | `project`      | items times hyperplanes, in one fixed order of summation  | families.linear    |
 | `NearestLists` | least scores of each item, from blocks of products        | learning.neighbors |
-| `rank_codes`, `rank_keys` | what the criteria count in rankings with ties  | lab.ranking        |
+| `rank_codes`, `rank_keys` | what the criteria count in rankings with ties  | criteria.ranking   |
 | `SharedLock`   | many readers or one writer, whatever interrupts them      | index              |
 
 `CGHASH_KERNELS=numpy` chooses the NumPy twins, `native` insists on the extension; `CGHASH_ISA` names an

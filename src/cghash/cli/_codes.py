@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -163,22 +162,21 @@ def code_blocks(
     model: CodeEstimator, X: Any, bits: bool = False, quiet: bool = False, device: str | None = None
 ) -> Iterator[Any]:
     """Codes or bits of items, some rows at a time."""
-    from rich.console import Console
-    from rich.progress import track
-
+    from .._progress import Progress
     from ..codes import unpack
 
     step = _ITEMS if device is None else 16 * _ITEMS
     starts = range(0, len(X), step)
-    silent = quiet or len(starts) < 4 or not sys.stderr.isatty()
-    for first in track(starts, "encoding", console=Console(stderr=True), disable=silent):
-        block = X[first : first + step]
-        if device is None:
-            yield model.transform(block) if bits else model.encode(block)
-        else:
-            codes = model.encode(block, device=device)
-            yield unpack(codes, model.n_bits_) if bits else codes
-        _release(X)
+    with Progress(not quiet and len(starts) >= 4, lines=False) as progress:
+        for done, first in enumerate(starts, 1):
+            block = X[first : first + step]
+            if device is None:
+                yield model.transform(block) if bits else model.encode(block)
+            else:
+                codes = model.encode(block, device=device)
+                yield unpack(codes, model.n_bits_) if bits else codes
+            _release(X)
+            progress("encoding", done, len(starts))
 
 
 def _release(X: Any) -> None:

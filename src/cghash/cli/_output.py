@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, BinaryIO
 
 import click
@@ -16,19 +16,6 @@ def say(words: str, quiet: bool = False) -> None:
     """A line of talk, which standard output does not get."""
     if not quiet:
         click.echo(f"cghash: {words}", err=True)
-
-
-@contextmanager
-def progress_bar(before: Any, after: Any, quiet: bool) -> Iterator[Any]:
-    """A bar between two columns of rich on a terminal; None where there is no terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress
-
-    with Progress(before, BarColumn(), MofNCompleteColumn(), after, console=Console(stderr=True)) as bar:
-        yield bar
 
 
 def show_facts(title: str, rows: list[tuple[str, str]]) -> None:

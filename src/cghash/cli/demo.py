@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
-    from ..lab.demo_results import DemoResults
+EUCLIDEAN, BEST = "Euclidean", "CGHash, RBF"  # of the methods of the experiment "demo"
+STEP = 8  # bits between the lengths that are measured beside those asked for
+Cells = list[dict[str, Any]]
 
 
 @click.command()
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("out/demo"),
     show_default=True,
-    help="Folder for index.html and results.json.",
+    help="Folder for index.html, its figures and tables, and the raw results.",
 )
 @click.option(
     "--n-bits",
@@ -33,35 +39,115 @@ if TYPE_CHECKING:
 @click.option("--quiet", is_flag=True, help="Print only the path of the report.")
 def demo(output: Path, n_bits: tuple[int, ...], seed: int, quiet: bool) -> None:
     """Learn codes of handwritten digits, print a table and write a report to look at."""
-    from rich.console import Console
-
-    from ..lab.demo_figures import require_matplotlib
+    from ..lab.drawing import require_matplotlib
+    from ..lab.features.images import require_pillow
 
     require_matplotlib()  # before the work, not after it
-    results = _run(n_bits, seed, Console(stderr=True, quiet=quiet))
-    report = _write(results, output)
-    if not quiet:
-        from ..lab.demo_summary import print_summary
-
-        print_summary(results, Console())
-    click.echo(report)
-
-
-def _run(n_bits: tuple[int, ...], seed: int, console: Console) -> DemoResults:
-    from ..lab.demo import run
-
-    with console.status("measuring codes that learn nothing") as status:
-        return run(n_bits, seed, say=status.update)
-
-
-def _write(results: DemoResults, folder: Path) -> Path:
-    """Write the raw results, then the report from them."""
-    from ..lab.demo_page import write_report
-
+    require_pillow()
+    began = time.perf_counter()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        results.save(folder / "results.json")
-        write_report(results, folder / "index.html")
+        cells = _measured(n_bits, seed, output / "results", quiet)
+        page = _report(cells, output)
     except OSError as error:
         raise click.ClickException(f"--output must be a folder that can be written: {error}") from error
-    return folder / "index.html"
+    if not quiet:
+        _print_summary(cells, time.perf_counter() - began)
+    click.echo(page)
+
+
+def _measured(n_bits: tuple[int, ...], seed: int, folder: Path, quiet: bool) -> Cells:
+    """Run the experiment "demo" anew: these lengths for the table, and those between for the curves."""
+    from ..lab.experiments.plan_files import part_of, read_experiment
+    from ..lab.experiments.results import Store
+    from ..lab.experiments.runner import run
+    from .lab import tasks_done
+
+    lengths = sorted({*range(STEP, max(n_bits), STEP), *n_bits})
+    plan = part_of(read_experiment("demo"), bits=lengths)
+    plan = replace(plan, shown=tuple(sorted(set(n_bits))), first_split=seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tasks_done(plan, quiet or not sys.stderr.isatty()) as progress:  # a log has the table alone
+        failed = run(plan, Store(folder), fresh=True, told=progress)
+    if failed:
+        raise click.ClickException(f"{failed[0].task.name}: {failed[0].error}")
+    return Store(folder).read(plan)
+
+
+def _report(cells: Cells, folder: Path) -> Path:
+    from ..lab.reporting import write_report
+
+    best = max((cell for cell in _shown(cells) if cell["method"] == BEST), key=_quality)
+    return write_report(cells, folder, f"Handwritten digits in {best['bytes']} bytes each")
+
+
+def _shown(cells: Cells) -> Cells:
+    """The rows of the table, the vectors first and once: of codes the lengths that have curves."""
+    longest = max(cell["bits"] for cell in cells)
+    rows = [cell for cell in cells if "curve" in cell and (cell["method"] != EUCLIDEAN or cell["bits"] == longest)]
+    return sorted(rows, key=lambda cell: _methods(cells).index(cell["method"]))
+
+
+def _methods(cells: Cells) -> list[str]:
+    """From the vectors to the best codes: the experiment has them the other way round."""
+    return list(dict.fromkeys(cell["method"] for cell in cells))[::-1]
+
+
+def _quality(cell: dict[str, Any]) -> float:
+    return float(cell["criteria"]["map"])
+
+
+def _print_summary(cells: Cells, seconds: float) -> None:
+    """Print the table, what the best fit says of itself and how one query's neighbours change."""
+    from rich.console import Console
+
+    console = Console()
+    console.print(_table(_shown(cells)))
+    message = next(cell["fit"]["message"] for cell in cells if cell["method"] == BEST and "fit" in cell)
+    console.print(f"\n[bold]{BEST}[/bold]: {message}.\n", highlight=False)
+    for line in _neighbours(cells):
+        console.print(line)
+    console.print(f"\n{seconds:.0f} s in all; the report:", highlight=False)
+
+
+def _table(rows: Cells) -> Table:
+    from rich.table import Table
+
+    first, best = rows[0], max(rows, key=_quality)
+    title = f"{first['n_queries']} digits searched among {first['n_database']}"
+    table = Table(title=title, title_justify="left")
+    table.add_column("method")
+    for name in ("bits", "bytes an item", "mAP", f"top-{first['top']}", f"{first['k']}-NN error"):
+        table.add_column(name, justify="right")
+    for cell in rows:
+        size = [cell["n_bits"], cell["bytes"]]
+        if cell["method"] == EUCLIDEAN:
+            size = ["–", cell["n_features"]]  # a byte a pixel
+        criteria = [f"{cell['criteria'][key]:.3f}" for key in ("map", "top", "knn_error")]
+        table.add_row(cell["method"], *map(str, size), *criteria, style="bold" if cell is best else "")
+    return table
+
+
+def _neighbours(cells: Cells) -> list[Text]:
+    """The labels of a query's nearest items, one line a method."""
+    from rich.text import Text
+
+    from ..lab.reporting.examples import examples_of
+    from ..lab.reporting.values import Measured
+
+    example = examples_of(Measured(cells), cells[0]["dataset"])[0]
+    label = str(example.query["label"])
+    article = "An" if label == "8" else "A"
+    lines = [Text(f"{article} {label}, where {example.why}; its nearest items, wrong ones in brackets:")]
+    methods = [method for method in _methods(cells) if method in example.nearest]
+    for method in methods:
+        _, items = example.nearest[method]
+        labels = Text.assemble(*(_label(item) for item in items))
+        n_right = sum(item["right"] for item in items)
+        lines.append(Text.assemble(f"  {method:<{max(map(len, methods))}} ", labels, f"  {n_right} of {len(items)}"))
+    return lines
+
+
+def _label(item: dict[str, Any]) -> Text:
+    from rich.text import Text
+
+    return Text(f" {item['label']} ") if item["right"] else Text(f"[{item['label']}]", style="red")

@@ -38,8 +38,8 @@ class _Ranked:
     k: int
 
     def criteria(self, model: CodeEstimator) -> dict[str, float]:
+        from ..criteria import evaluate
         from ..exceptions import InvalidInputError
-        from ..lab.criteria import evaluate
 
         m = model.n_bits_
         labels = self.query_labels, self.database_labels

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ._options import output_path, quiet_option, whole_numbers
-from ._output import progress_bar, say, show_facts
+from ._output import say, show_facts
 from ._running import group
 
 if TYPE_CHECKING:
@@ -105,10 +105,10 @@ def run(
       cghash lab run paper --protocol unseen --method CGHash,SDH,KSH
       cghash lab run mine.toml --import mine:MedianCut -j 4
     """
-    from ..lab.experiments.items import prepared
     from ..lab.experiments.plan_files import part_of, read_experiment
     from ..lab.experiments.results import Store
     from ..lab.experiments.runner import run as run_all
+    from ..lab.experiments.scaled_items import prepared
 
     read = read_experiment(experiment, imports=[*imports, *methods])
     plan = part_of(read, datasets, methods, bits or (), splits, protocols)
@@ -117,7 +117,7 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     _say_other_code(plan, Store(folder), fresh, quiet)
     began = time.monotonic()
-    with _tasks_done(plan, quiet) as progress:
+    with tasks_done(plan, quiet) as progress:
         try:
             failed = run_all(plan, Store(folder), data=data, n_jobs=jobs, limit=limit, fresh=fresh, told=progress)
         except KeyboardInterrupt:
@@ -153,21 +153,21 @@ def _say_other_code(plan: Experiment, store: Store, fresh: bool, quiet: bool) ->
 
 
 @contextmanager
-def _tasks_done(plan: Experiment, quiet: bool) -> Iterator[Callable[[Event], None]]:
-    """A bar on a terminal, a line a task in a log."""
-    with progress_bar("tasks", "{task.description}", quiet) as bar:
-        task = None if bar is None else bar.add_task("", total=sum(1 for _ in plan.tasks()))
+def tasks_done(plan: Experiment, quiet: bool) -> Iterator[Callable[[Event], None]]:
+    """Shows each task that has ended: a bar on a terminal, a line a task in a log."""
+    from .._progress import Progress
+
+    with Progress(not quiet) as progress:
 
         def show(event: Event) -> None:
             words = f"{event.task.name}: {event.error or f'{event.seconds:.1f} s'}"
             left = f"about {_duration(event.seconds_left)} left"
-            if bar is None:
-                say(f"{event.done}/{event.total} {words} ({left})", quiet)
-                return
-            bar.update(task, completed=event.done, description=f"{left}; {words}")
+            line = f"{event.done}/{event.total} {words} ({left})"
+            progress("tasks", event.done, event.total, f"{left}; {words}", line)
             if event.error:
-                bar.console.print(f"failed: {words}", style="red", highlight=False)
+                progress.note(f"failed: {words}")
 
+        progress("tasks", 0, sum(1 for _ in plan.tasks()), line="")
         yield show
 
 

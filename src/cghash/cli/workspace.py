@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ._options import json_option, output_path, quiet_option
-from ._output import progress_bar, say, show_facts, show_json
+from ._output import say, show_facts, show_json
 from ._running import group
 
 if TYPE_CHECKING:
@@ -95,10 +93,14 @@ def new(folder: str, items: str, quiet: bool, **settings: Any) -> None:
       cghash workspace new songs --items songs.parquet --vectors embeddings.npy --title "Our songs"
       cghash workspace new points --items vectors.npy
     """
+    from .._progress import Progress
     from ..workspace import create_workspace
 
     began = time.perf_counter()
-    with _stages(quiet) as progress, create_workspace(folder, items, progress=progress, **settings) as made:
+    with (
+        Progress(not quiet, lines=False) as progress,
+        create_workspace(folder, items, progress=progress, **settings) as made,
+    ):
         about = made.about
     for note in about["notes"]:
         say(note, quiet)
@@ -110,24 +112,6 @@ def new(folder: str, items: str, quiet: bool, **settings: Any) -> None:
         + (f" --sentence-model {quote(about['vectors']['model'])}" if "model" in about["vectors"] else ""),
         quiet,
     )
-
-
-@contextmanager
-def _stages(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each stage on a terminal; nothing in a log, whose last line says it all."""
-    from rich.progress import TimeRemainingColumn
-
-    tasks: dict[str, Any] = {}
-    with progress_bar("{task.description}", TimeRemainingColumn(), quiet) as bar:
-
-        def show(stage: str, done: int, total: int) -> None:
-            if bar is None:
-                return
-            if stage not in tasks:
-                tasks[stage] = bar.add_task(stage, total=total)
-            bar.update(tasks[stage], completed=done)
-
-        yield show
 
 
 @workspace.command(short_help="Show what a workspace holds.")

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Codes, Ints
+from .._progress import counting
 from .._validation import check_whole
 from ..estimator import load
 from ..exceptions import CGHashWarning, FormatError, InvalidInputError
@@ -33,7 +34,6 @@ from ..stores.parquet import KEY, ROWS_IN_A_GROUP, read_codes, to_arrow, write_c
 from .clients import connected, in_any_order
 from .datasets import Dataset
 from .partitions import Partition
-from .progress import PartsProgress
 from .work_folders import MANIFEST, MODEL, begin, read_manifest, write_manifest
 
 FORMAT, VERSION = "cghash-parts", 1
@@ -178,14 +178,14 @@ def encode(
     _save_model(model, folder / MODEL)
     parts = {i: finished_part(folder / part_name(i), origin, identity(p)) for i, p in enumerate(dataset.partitions)}
     missing = [i for i, part in parts.items() if part is None]
-    with PartsProgress(len(parts), "encoding", verbose) as progress:
-        progress.done(len(parts) - len(missing))
+    with counting(len(parts), "encoding", verbose) as done:
+        done(len(parts) - len(missing))
         if missing:
             calls = ((dataset.partitions[i], str(folder), i, origin.fingerprint, rows) for i in missing)
             with connected(client) as opened:
                 for number, part in in_any_order(opened, encode_part, calls):
                     parts[missing[number]] = part
-                    progress.done(1)
+                    done(1)
     encoded = Encoded(folder, origin, tuple(parts[i] for i in sorted(parts)), len(parts) - len(missing))  # type: ignore[misc]
     encoded.save()
     return encoded

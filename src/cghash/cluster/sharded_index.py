@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Codes, Ints
+from .._progress import counting
 from .._validation import check_answers, check_whole
 from ..exceptions import InvalidInputError
 from ..index.checks import check_ids, check_queries, check_radius
 from ..stores.origin import Origin
 from .clients import at_home, connected, in_any_order, workers_of
 from .encoded_parts import Encoded, Part
-from .progress import PartsProgress
 from .shards import (
     Nearest,
     Shard,
@@ -103,10 +103,10 @@ class ShardedIndex:
         shards: dict[int, Shard] = {}
         with ExitStack() as connection:
             opened = connection.enter_context(connected(client))
-            with PartsProgress(len(groups), "indexing", verbose) as progress:
+            with counting(len(groups), "indexing", verbose) as done:
                 for number, shard in in_any_order(opened, build_shard, calls):
                     shards[number] = shard
-                    progress.done(1)
+                    done(1)
             ordered = [shards[number] for number in sorted(shards)]
             _check_different(opened, folder, ordered)
             write_manifest(folder, FORMAT, VERSION, source.origin, {"shards": [asdict(shard) for shard in ordered]})

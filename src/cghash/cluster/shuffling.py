@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._progress import counting
 from .._validation import check_whole
 from ..exceptions import InvalidInputError
 from ..storage import written_atomically
@@ -18,7 +19,6 @@ from ..stores.base import require
 from .clients import connected, in_any_order
 from .datasets import Dataset
 from .partitions import Block, Partition
-from .progress import PartsProgress
 from .work_folders import begin
 
 FORMAT = "cghash-shuffled"
@@ -74,12 +74,12 @@ def shuffle(
     dealt = [i for i in sources if not _piece(folder, i).exists()]
     if missing:
         _piece(folder, 0).parent.mkdir(exist_ok=True)
-        with connected(client) as opened, PartsProgress(len(dealt) + len(missing), "shuffling", verbose) as progress:
+        with connected(client) as opened, counting(len(dealt) + len(missing), "shuffling", verbose) as done:
             deals = ((dataset.partitions[i], str(folder), i, count, seed) for i in dealt)
             for _ in in_any_order(opened, deal, deals):
-                progress.done(1)
+                done(1)
             for _ in in_any_order(opened, mix, ((str(folder), j, len(sources), seed) for j in missing)):
-                progress.done(1)
+                done(1)
     for j in range(count):  # all of them at once, or nearly: none is read before the others are there
         if _mixed(folder, j).exists():
             _mixed(folder, j).rename(folder / _name(j))

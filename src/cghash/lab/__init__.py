@@ -1,1 +1,1 @@
-"""The laboratory: data sets, protocol, criteria, figures and report of the paper's experiment."""
+"""The laboratory: data sets, features, experiments, and their reports."""

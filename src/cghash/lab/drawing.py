@@ -9,7 +9,7 @@ from typing import Any
 
 from ..exceptions import MissingDependencyError
 
-__all__ = ["INK", "STYLE", "draw", "inline_svg", "require_matplotlib", "svg_file", "to_png", "to_svg"]
+__all__ = ["INK", "STYLE", "draw", "inline_svg", "plain_log_axis", "require_matplotlib", "svg_file", "to_png", "to_svg"]
 
 INK = "#010203"  # stands for the colour of text: a page's style sheet fills in its own
 STYLE = {
@@ -56,6 +56,15 @@ def draw(paint: Callable[[Any], None], size: tuple[float, float], **options: Any
         FigureCanvasAgg(figure)
         paint(figure)
     return figure
+
+
+def plain_log_axis(axis: Any) -> None:
+    """Let a logarithmic axis show plain numbers; the usual ones are formulas, which stay unread here."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def to_svg(figure: Any) -> str:

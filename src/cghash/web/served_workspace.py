@@ -13,8 +13,8 @@ import numpy as np
 from starlette.concurrency import run_in_threadpool
 
 from .._arrays import Ints
+from ..criteria import Retrieval
 from ..exceptions import CGHashError, InvalidInputError
-from ..lab.retrieval import Retrieval
 from ..workspace.answer_cache import AnswerCache
 from ..workspace.item_table import Item
 from ..workspace.jobs import Jobs

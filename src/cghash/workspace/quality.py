@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._arrays import Floats, Ints
 from ..codes import unpack
-from ..lab.retrieval import Retrieval, retrieve_by_codes, retrieve_by_vectors
+from ..criteria import Retrieval, retrieve_by_codes, retrieve_by_vectors
 from .versions import Ranking, VectorSearch
 
 __all__ = ["agreement", "compared_rows", "most_changed", "overlaps", "retrieval", "sampled_rows", "split_of"]

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from ..._arrays import Array
 from ...exceptions import FormatError, MissingDependencyError
-from .classes import NEWSGROUPS
 from .image_folders import ImageFolder, read_labelme, read_scenes, read_voc
-from .originals import read_cifar, read_idx, read_isolet, read_usps
-from .registry import Entry
+from .original_formats import read_cifar, read_idx, read_isolet, read_usps
+from .registry import NEWSGROUPS, Entry
 
 __all__ = ["build", "check_needs", "home_of", "original_paths"]
 

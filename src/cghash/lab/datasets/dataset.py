@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array, Ints
-from ...exceptions import InvalidInputError
+from ..._arrays import Array, Bytes, Ints
+from ...exceptions import FormatError, InvalidInputError
+from ...reading.binary_files import read_arrays
+from ...reading.sources import source_of
 
-__all__ = ["DataSet"]
+__all__ = ["ArrayInFile", "DataSet", "Features", "ImageFiles", "Painter"]
 
 Painter = Callable[[Ints], NDArray[np.uint8]]  # rows to (m, h, w)
 
@@ -80,3 +83,51 @@ class DataSet:
         labels = f"{len(self.classes)} {'labels, several an item' if self.multi_label else 'classes'}"
         train = "" if self.n_train is None else f", {self.n_train} to train"
         return f"DataSet({self.name!r}, {n} × {d}, {labels if self.y is not None else 'no labels'}{train})"
+
+
+@dataclass(frozen=True)
+class Features:
+    """Paints items that are pixels themselves.
+
+    Examples
+    --------
+    >>> Features(np.array([[-1.0, 1.0, 0.0, 0.0]]), (2, 2), -1.0, 1.0)(np.array([0])).tolist()
+    [[[0, 255], [128, 128]]]
+    """
+
+    X: Array  # (n, h · w)
+    shape: tuple[int, int]
+    low: float  # the feature that is black
+    high: float  # and white
+
+    def __call__(self, rows: Ints) -> Bytes:
+        levels = (self.X[rows].astype(np.float32) - self.low) * (255 / (self.high - self.low))
+        images: Bytes = np.rint(levels).clip(0, 255).astype(np.uint8).reshape(-1, *self.shape)
+        return images
+
+
+@dataclass(frozen=True)
+class ArrayInFile:
+    """Paints items from the array `images` of an .npz file, one for each of n items."""
+
+    path: Path
+    n: int
+
+    def __call__(self, rows: Ints) -> Bytes:
+        images = read_arrays(source_of(self.path)).get("images")
+        if images is None or images.ndim != 3 or images.dtype != np.uint8 or len(images) != self.n:
+            raise FormatError(f"{self.path} must hold an array images ({self.n}, h, w) of uint8")
+        return images[rows]
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """Paints items as thumbnails of image files, one for each."""
+
+    folder: Path
+    names: Sequence[str]
+
+    def __call__(self, rows: Ints) -> Bytes:
+        from ..features import thumbnails
+
+        return thumbnails([self.folder / self.names[row] for row in rows])

@@ -3,7 +3,7 @@
 What is assumed of each, beside its layout:
 
 - **15-Scene** has a folder of images for each class; folders `train` and `test` of such folders keep that split, else
-  the first 100 images of each class, by name, lead, as many as is customary. Classes are called as in `classes`
+  the first 100 images of each class, by name, lead, as many as is customary. Classes are called as in `registry`
   whether their folders are called `MITcoast`, `CALsuburb`, `PARoffice` or `Coast`; other folders keep their names.
 - **LabelMe-12-50k** gives each image twelve values of -1 to 1, and 1 for the object in its middle. An image without a 1
   is clutter, whose twelve values tell what else may be seen, and is left out. One with several has the first. The
@@ -26,7 +26,7 @@ import numpy as np
 
 from ..._arrays import Array, Floats, Singles
 from ...exceptions import FormatError
-from .classes import LABELME, SCENES, VOC
+from .registry import LABELME, SCENES, VOC
 
 __all__ = ["ImageFolder", "read_labelme", "read_scenes", "read_voc"]
 

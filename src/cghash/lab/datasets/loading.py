@@ -18,19 +18,18 @@ from pathlib import Path
 import numpy as np
 
 from ..._arrays import Array
+from ..._progress import Tell, telling
 from ...exceptions import FormatError, InvalidInputError, MissingDataError
 from ...reading.binary_files import read_arrays
 from ...reading.sources import source_of
 from ...storage import written_atomically
 from .archives import unpack_all
 from .building import Arrays, build, check_needs, home_of, original_paths
-from .dataset import DataSet, Painter
+from .dataset import ArrayInFile, DataSet, Features, ImageFiles, Painter
 from .download import RemoteFile, fetch, forget, is_right
 from .folders import CACHE, DATA, cache_folder, data_folder
-from .own import check_n_train, is_path, load_own, plain_numbers
-from .painters import ArrayInFile, Features, ImageFiles
-from .progress import Tell, telling
 from .registry import DATASETS, NAMES, Entry
+from .user_files import check_n_train, is_path, load_own, plain_numbers
 
 __all__ = ["describe_missing", "load"]
 

@@ -7,11 +7,11 @@ first download is trusted and its SHA-256 kept (see `download`), and the shape o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from string import ascii_uppercase, digits
 
-from .classes import CIFAR, DIGITS, LABELME, LETTERS, NEWSGROUPS, SCENES, VOC
 from .download import RemoteFile
 
-__all__ = ["DATASETS", "NAMES", "Entry"]
+__all__ = ["DATASETS", "LABELME", "NAMES", "NEWSGROUPS", "SCENES", "VOC", "Entry"]
 
 
 @dataclass(frozen=True)
@@ -52,21 +52,41 @@ class Entry:
     needs: str | None = None
 
 
-_MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-_ESL = "https://hastie.su.domains/ElemStatLearn/datasets/"
-_VOC = "http://host.robots.ox.ac.uk/pascal/VOC/voc2007/"
+# names of the classes, in the order of their labels
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+DIGITS, LETTERS = tuple(digits), tuple(ascii_uppercase)
+SCENES = _names(
+    "Bedroom Coast Forest Highway Industrial InsideCity Kitchen LivingRoom Mountain Office OpenCountry Store Street "
+    "Suburb TallBuilding"
+)
+LABELME = _names("person car building window tree sign door bookshelf chair table keyboard head")
+VOC = _names(
+    "aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike person pottedplant sheep "
+    "sofa train tvmonitor"
+)
+CIFAR = _names("airplane automobile bird cat deer dog frog horse ship truck")
+NEWSGROUPS = _names(
+    "alt.atheism comp.graphics comp.os.ms-windows.misc comp.sys.ibm.pc.hardware comp.sys.mac.hardware comp.windows.x "
+    "misc.forsale rec.autos rec.motorcycles rec.sport.baseball rec.sport.hockey sci.crypt sci.electronics sci.med "
+    "sci.space soc.religion.christian talk.politics.guns talk.politics.mideast talk.politics.misc talk.religion.misc"
+)
+
+
+def _from(place: str, *files: tuple[str, float] | tuple[str, float, str]) -> tuple[RemoteFile, ...]:
+    """Files below one address: name, megabytes, and the checksum where one is published."""
+    return tuple(RemoteFile(name, place + name, *about) for name, *about in files)
+
 
 _SCENE = {
     "page": "http://www-cvr.ai.uiuc.edu/ponce_grp/data/ (a copy: https://doi.org/10.6084/m9.figshare.7007177)",
     "terms": "for research",
     "citation": "Lazebnik, Schmid & Ponce: Beyond bags of features, CVPR 2006",
-    "files": (
-        RemoteFile(
-            "scene_categories.zip",
-            "http://www-cvr.ai.uiuc.edu/ponce_grp/data/scene_categories/scene_categories.zip",
-            92,
-        ),
-    ),
+    "files": _from("http://www-cvr.ai.uiuc.edu/ponce_grp/data/scene_categories/", ("scene_categories.zip", 92)),
     "homes": ("", "scene_categories", "15-Scene", "scene15"),
     "originals": ("bedroom|Bedroom|00|train/bedroom|train/Bedroom",),
     "images": True,
@@ -75,16 +95,10 @@ _PASCAL = {
     "page": "http://host.robots.ox.ac.uk/pascal/VOC/voc2007/",
     "terms": "images under the terms of flickr",
     "citation": "Everingham, Van Gool, Williams, Winn & Zisserman: The PASCAL Visual Object Classes, IJCV 2010",
-    "files": (
-        RemoteFile(
-            "VOCtrainval_06-Nov-2007.tar",
-            _VOC + "VOCtrainval_06-Nov-2007.tar",
-            460,
-            "md5:c52e279531787c972589f7e41ab4ae64",
-        ),
-        RemoteFile(
-            "VOCtest_06-Nov-2007.tar", _VOC + "VOCtest_06-Nov-2007.tar", 451, "md5:b6e924de25625d8de591ea690078ad9f"
-        ),
+    "files": _from(
+        "http://host.robots.ox.ac.uk/pascal/VOC/voc2007/",
+        ("VOCtrainval_06-Nov-2007.tar", 460, "md5:c52e279531787c972589f7e41ab4ae64"),
+        ("VOCtest_06-Nov-2007.tar", 451, "md5:b6e924de25625d8de591ea690078ad9f"),
     ),
     "homes": ("VOCdevkit/VOC2007", "VOC2007"),
     "originals": ("JPEGImages", "Annotations", "ImageSets/Main/trainval.txt", "ImageSets/Main/test.txt"),
@@ -102,7 +116,7 @@ _ENTRIES = (
         "CC BY 4.0",
         "Cole & Fanty: ISOLET, UCI Machine Learning Repository, 1994, https://doi.org/10.24432/C51G69",
         "isolet",
-        (RemoteFile("isolet.zip", "https://archive.ics.uci.edu/static/public/54/isolet.zip", 16),),
+        _from("https://archive.ics.uci.edu/static/public/54/", ("isolet.zip", 16)),
         ("", "isolet"),
         ("isolet1+2+3+4.data|isolet1+2+3+4.data.Z", "isolet5.data|isolet5.data.Z"),
     ),
@@ -125,31 +139,12 @@ _ENTRIES = (
         "none stated",
         "LeCun, Bottou, Bengio & Haffner: Gradient-based learning applied to document recognition, Proc. IEEE 1998",
         "mnist",
-        (
-            RemoteFile(
-                "train-images-idx3-ubyte.gz",
-                _MNIST + "train-images-idx3-ubyte.gz",
-                9.9,
-                "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873",
-            ),
-            RemoteFile(
-                "train-labels-idx1-ubyte.gz",
-                _MNIST + "train-labels-idx1-ubyte.gz",
-                0.03,
-                "md5:d53e105ee54ea40749a09fcbcd1e9432",
-            ),
-            RemoteFile(
-                "t10k-images-idx3-ubyte.gz",
-                _MNIST + "t10k-images-idx3-ubyte.gz",
-                1.6,
-                "md5:9fb629c4189551a2d022fa330f9573f3",
-            ),
-            RemoteFile(
-                "t10k-labels-idx1-ubyte.gz",
-                _MNIST + "t10k-labels-idx1-ubyte.gz",
-                0.005,
-                "md5:ec29112dd5afa0611ce80d1b7f02629c",
-            ),
+        _from(
+            "https://ossci-datasets.s3.amazonaws.com/mnist/",
+            ("train-images-idx3-ubyte.gz", 9.9, "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873"),
+            ("train-labels-idx1-ubyte.gz", 0.03, "md5:d53e105ee54ea40749a09fcbcd1e9432"),
+            ("t10k-images-idx3-ubyte.gz", 1.6, "md5:9fb629c4189551a2d022fa330f9573f3"),
+            ("t10k-labels-idx1-ubyte.gz", 0.005, "md5:ec29112dd5afa0611ce80d1b7f02629c"),
         ),
         ("", "mnist", "MNIST/raw"),
         tuple(
@@ -168,7 +163,7 @@ _ENTRIES = (
         "for research",
         "Uetz & Behnke: Large-scale object recognition with CUDA-accelerated hierarchical neural networks, ICIS 2009",
         "labelme_gist512",
-        (RemoteFile("LabelMe-12-50k.tar.gz", "https://www.ais.uni-bonn.de/deep_learning/LabelMe-12-50k.tar.gz", 500),),
+        _from("https://www.ais.uni-bonn.de/deep_learning/", ("LabelMe-12-50k.tar.gz", 500)),
         ("LabelMe-12-50k", "labelme", ""),
         ("train/annotation.txt|annotation-train.txt", "test/annotation.txt|annotation-test.txt"),
         images=True,
@@ -183,10 +178,7 @@ _ENTRIES = (
         "none stated",
         "Le Cun et al.: Handwritten digit recognition with a back-propagation network, NIPS 1989",
         "usps",
-        (
-            RemoteFile("zip.train.gz", _ESL + "zip.train.gz", 1.8),
-            RemoteFile("zip.test.gz", _ESL + "zip.test.gz", 0.45),
-        ),
+        _from("https://hastie.su.domains/ElemStatLearn/datasets/", ("zip.train.gz", 1.8), ("zip.test.gz", 0.45)),
         ("", "usps"),
         ("zip.train.gz|zip.train", "zip.test.gz|zip.test"),
         pixels=(16, 16, -1, 1),
@@ -221,13 +213,9 @@ _ENTRIES = (
         "none stated",
         "Krizhevsky: Learning multiple layers of features from tiny images, 2009",
         "cifar10_gist512",
-        (
-            RemoteFile(
-                "cifar-10-binary.tar.gz",
-                "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-                170,
-                "md5:c32a1d4ab5d03f1284b67883e8d87530",
-            ),
+        _from(
+            "https://www.cs.toronto.edu/~kriz/",
+            ("cifar-10-binary.tar.gz", 170, "md5:c32a1d4ab5d03f1284b67883e8d87530"),
         ),
         ("", "cifar-10-batches-bin"),
         (*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"),

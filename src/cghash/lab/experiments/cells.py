@@ -12,8 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from ..._arrays import Array, Ints
-from ...exceptions import CGHashWarning
-from ..criteria import (
+from ...criteria import (
     Retrieval,
     euclidean_neighbors,
     recall_by_codes,
@@ -22,13 +21,14 @@ from ..criteria import (
     retrieve_by_distances,
     retrieve_by_vectors,
 )
+from ...exceptions import CGHashWarning
 from ..datasets import DataSet
-from .items import items_of
+from .cell_details import Nearest, fit_record, nearest_by_codes, retrieved_pictures
 from .machine import peak_memory, reset_peak_memory
 from .methods import EUCLIDEAN, Choice, estimator_of, has_prefixes, plain_parameters_of
-from .pictures import retrieved_pictures
 from .plan import Experiment, Task
 from .protocol import Split, split_items
+from .scaled_items import items_of
 
 __all__ = ["run_task"]
 
@@ -92,7 +92,7 @@ def _prepare(experiment: Experiment, task: Task, folder: str | None, n_jobs: int
     spec = task.dataset
     data = items_of(spec, folder)
     assert data.y is not None
-    split = split_items(data.y, task.protocol, task.split, spec.train, spec.test)
+    split = split_items(data.y, task.protocol, task.split, spec.train, spec.test, spec.drawn_by)
     return Work(experiment, task, data, split, n_jobs)
 
 
@@ -108,7 +108,10 @@ def _codes(work: Work, bits: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
         shorter = model.truncate(n_bits) if n_bits < model.n_bits_ else model
         told = {"seconds_fit": seconds, "trained_once": has_prefixes(model), **chosen}
         told["parameters"] = plain_parameters_of(model)
-        yield n_bits, _trimmed(told | _measured(shorter, work), n_bits, work) | _pictures(shorter, n_bits, work)
+        result = _trimmed(told | _measured(shorter, work), n_bits, work)
+        if _is_looked_at(n_bits, work):
+            result |= fit_record(model, work.data) | _pictures(work, nearest_by_codes(shorter, work.X, work.split))
+        yield n_bits, result
 
 
 def _chosen(work: Work) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -168,23 +171,34 @@ def _euclidean(work: Work, bits: list[int]) -> Iterator[tuple[int, dict[str, Any
     told = _told(found, None if work.true_neighbors is None else [1.0])
     size = int(database[:1].nbytes)
     told |= {"parameters": {}, "seconds_fit": 0.0, "seconds_encode": 0.0, "trained_once": True}
+
+    def nearest(rows: Ints, n: int) -> Ints:
+        return work.split.database[euclidean_neighbors(work.X[rows], database, n, work.n_jobs)]
+
     for n_bits in bits:
-        yield n_bits, _trimmed({**told, "n_bits": 8 * size, "bytes": size}, n_bits, work)
+        result = _trimmed({**told, "n_bits": 8 * size, "bytes": size}, n_bits, work)
+        yield n_bits, result | (_pictures(work, nearest) if _is_looked_at(n_bits, work) else {})
 
 
 def _trimmed(result: dict[str, Any], n_bits: int, work: Work) -> dict[str, Any]:
-    """The curve is kept of the longest codes alone."""
-    if n_bits < max(work.experiment.bits):
-        return {name: value for name, value in result.items() if name != "curve"}
-    return result
+    """The curve is kept of the longest codes, and of those that the experiment shows."""
+    experiment = work.experiment
+    if n_bits in (max(experiment.bits), *experiment.shown):
+        return result
+    return {name: value for name, value in result.items() if name != "curve"}
 
 
-def _pictures(model: Any, n_bits: int, work: Work) -> dict[str, Any]:
-    """What the first query of some classes finds, for the longest codes of the first split."""
-    first = n_bits == max(work.experiment.bits) and work.task.split == 0
-    if not (first and work.task.method.pictures and work.data.painter and not work.data.multi_label):
+def _is_looked_at(n_bits: int, work: Work) -> bool:
+    """Whether this is the cell whose fit and pictures are kept: the longest codes of the first split."""
+    return n_bits == max(work.experiment.bits) and work.task.split == work.experiment.first_split
+
+
+def _pictures(work: Work, nearest: Nearest) -> dict[str, Any]:
+    """What queries find, where the method is to show it and the items have pictures and one label each."""
+    asked, data = work.task.method.pictures, work.data
+    if not asked or data.painter is None or data.multi_label:
         return {}
-    return {"pictures": retrieved_pictures(model, work.data, work.split)}
+    return {"pictures": retrieved_pictures(data, work.split, nearest, every=asked == "all")}
 
 
 def _told(found: Retrieval, recall: Any) -> dict[str, Any]:

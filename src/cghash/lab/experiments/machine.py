@@ -35,7 +35,7 @@ def circumstances() -> dict[str, Any]:
 def code_digest() -> str:
     """A digest of the sources that decide a result: the method, the peers, the criteria and how they are run."""
     package = Path(__file__).parents[2]
-    parts = ("*.py", "learning/**/*.py", "peers/*.py", "_kernels/**/*.py", "lab/*.py", "lab/experiments/*.py")
+    parts = ("*.py", "criteria/*.py", "learning/**/*.py", "peers/*.py", "_kernels/**/*.py", "lab/experiments/*.py")
     files = sorted({file for part in parts for file in package.glob(part)})
     total = hashlib.sha256()
     for file in files:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ... import peers
+from ...criteria import retrieve_by_distances
 from ...exceptions import CGHashWarning, InvalidInputError
-from ..criteria import retrieve_by_distances
 from .plan import Experiment, MethodSpec, Parameters
 from .protocol import Split, folds
 

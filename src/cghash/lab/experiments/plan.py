@@ -21,6 +21,7 @@ class DataSpec:
     label_column: str | None = None  # or the column that holds them
     train: int | None = None  # training items of a split; None: two thirds of all
     test: int | None = None  # queries; None: all others
+    drawn_by: str = "cghash"  # "scikit-learn": splits as its train_test_split draws them, by class
     scaling: str = "none"  # "unit": rows of unit length, "hellinger": roots of counts that sum to 1
     digest: str = ""  # of its items, once they were read
 
@@ -35,7 +36,7 @@ class MethodSpec:
     search: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # parameter: values to choose from
     bits: Sequence[int] = ()  # only these of the experiment's numbers of bits; none: all
     labels: bool = True  # whether it is told the labels
-    pictures: bool = False  # whether to keep what some queries find, as pictures
+    pictures: bool | str = False  # whether to keep what some queries find, as pictures; "all": what each finds
     on: Mapping[str, Parameters] = field(default_factory=dict)  # data set: parameters there
 
     def parameters_on(self, dataset: str) -> dict[str, Any]:
@@ -76,6 +77,8 @@ class Experiment:
     methods: tuple[MethodSpec, ...]
     bits: tuple[int, ...] = (10, 20, 30, 40, 50, 60)
     splits: int = 5
+    first_split: int = 0  # its number, from which the others go on
+    shown: tuple[int, ...] = ()  # numbers of bits, beside the largest, that have curves and tables of their own
     protocols: tuple[str, ...] = ("seen",)
     top: int = 50
     neighbors: int = 3
@@ -84,7 +87,7 @@ class Experiment:
 
     def tasks(self) -> Iterator[Task]:
         """All tasks, a split of everything after the other: what is there of a run that was stopped can be compared."""
-        for split in range(self.splits):
+        for split in range(self.first_split, self.first_split + self.splits):
             for protocol in self.protocols:
                 for dataset in self.datasets:
                     yield from (Task(dataset, protocol, split, method) for method in self.methods)

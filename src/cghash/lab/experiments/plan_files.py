@@ -22,16 +22,17 @@ __all__ = ["built_in", "part_of", "read_experiment", "source_of"]
 
 PROTOCOLS = ("seen", "heldout", "unseen")
 SCALINGS = ("none", "unit", "hellinger")
+DRAWN_BY = ("cghash", "scikit-learn")
 MOST_SPLITS = 100_000
+MOST_SEED = 2**32
 Spec = TypeVar("Spec", DataSpec, MethodSpec)
 
 _TEXT, _TABLE, _LIST, _FLAG = ("a text", str), ("a table", dict), ("a list", list | tuple), ("true or false", bool)
 _TYPES: dict[type, dict[str, tuple[str, Any]]] = {  # of settings that are not numbers
-    DataSpec: dict.fromkeys(("name", "path", "labels", "label_column", "digest"), _TEXT),
+    DataSpec: dict.fromkeys(("name", "path", "labels", "label_column", "drawn_by", "digest"), _TEXT),
     MethodSpec: dict.fromkeys(("name", "estimator"), _TEXT)
     | dict.fromkeys(("parameters", "search", "on"), _TABLE)
-    | dict.fromkeys(("labels", "pictures"), _FLAG)
-    | {"bits": _LIST},
+    | {"labels": _FLAG, "pictures": ("true, false or 'all'", bool | str), "bits": _LIST},
     Validation: {},
     Experiment: dict.fromkeys(("name", "title"), _TEXT),
 }
@@ -94,6 +95,7 @@ def part_of(
             datasets=_picked(experiment.datasets, datasets, "dataset", _other_data),
             methods=_picked(experiment.methods, methods, "method", _other_method),
             bits=tuple(bits) or experiment.bits,
+            shown=() if bits else experiment.shown,
             splits=experiment.splits if splits is None else splits,
             protocols=tuple(protocols) or experiment.protocols,
         )
@@ -110,7 +112,7 @@ def _parsed(name: str, said: dict[str, Any]) -> Experiment:
         said = {**tomllib.loads(source_of(check.check_choice(like, tuple(built_in()), "like"))), **said}
     said["datasets"] = tuple(_spec(DataSpec, row, name) for row in _tables(name, said, "datasets"))
     said["methods"] = tuple(_spec(MethodSpec, row, name) for row in _tables(name, said, "methods"))
-    for key in ("bits", "protocols"):
+    for key in ("bits", "protocols", "shown"):
         if key in said:
             said[key] = tuple(_list(said[key], key))
     if "validation" in said:
@@ -204,7 +206,7 @@ def _checked(experiment: Experiment) -> Experiment:
     for bits in experiment.bits:
         if check.check_whole(bits, 1, "bits") > MOST_BITS:
             raise InvalidInputError(f"bits must be at most {MOST_BITS}, got {bits!r:.40}")
-    for name, least in (("splits", 1), ("top", 1), ("neighbors", 1), ("true_neighbors", 0)):
+    for name, least in (("splits", 1), ("first_split", 0), ("top", 1), ("neighbors", 1), ("true_neighbors", 0)):
         check.check_whole(getattr(experiment, name), least, name)
     for name, least in (("folds", 2), ("items", 10), ("bits", 0)):
         check.check_whole(getattr(experiment.validation, name), least, f"validation.{name}")
@@ -213,6 +215,8 @@ def _checked(experiment: Experiment) -> Experiment:
             f"validation.folds must be at most its items, {experiment.validation.items}, "
             f"got {experiment.validation.folds}"
         )
+    if experiment.first_split + experiment.splits > MOST_SEED:
+        raise InvalidInputError(f"first_split must be below {MOST_SEED} with all splits, got {experiment.first_split}")
     if experiment.splits > MOST_SPLITS:
         raise InvalidInputError(f"splits must be at most {MOST_SPLITS}, got {experiment.splits!r:.40}")
     check.check_choice(experiment.validation.criterion, ("all", *CRITERIA), "validation.criterion")
@@ -220,6 +224,7 @@ def _checked(experiment: Experiment) -> Experiment:
         check.check_choice(protocol, PROTOCOLS, "protocol")
     for dataset in experiment.datasets:
         check.check_choice(dataset.scaling, SCALINGS, f"scaling of {dataset.name}")
+        check.check_choice(dataset.drawn_by, DRAWN_BY, f"drawn_by of {dataset.name}")
         for name in ("train", "test"):
             if getattr(dataset, name) is not None:
                 check.check_whole(getattr(dataset, name), 2, f"{name} of {dataset.name}")
@@ -227,6 +232,8 @@ def _checked(experiment: Experiment) -> Experiment:
         names = [spec.name for spec in kind]
         if len(set(names)) < len(names):
             raise InvalidInputError(f"names must differ, got {', '.join(names)}")
+    if any(type(bits) is not int or bits not in experiment.bits for bits in experiment.shown):
+        raise InvalidInputError(f"shown must be among the bits {experiment.bits}, got {experiment.shown}")
     return replace(experiment, bits=tuple(sorted(set(experiment.bits))))
 
 
@@ -249,6 +256,10 @@ def _check_methods(experiment: Experiment) -> None:
         known = set(method.on) - set(DATASETS) - set(sets)
         if known:
             raise InvalidInputError(f"{method.name}: on must name data sets, {', '.join(sets)}, got {', '.join(known)}")
+        if method.pictures not in (True, False, "all"):
+            raise InvalidInputError(
+                f'{method.name}: pictures must be true, false or "all", got {method.pictures!r:.40}'
+            )
         if any(type(bits) is not int or bits not in experiment.bits for bits in method.bits):
             raise InvalidInputError(f"bits of {method.name} must be among {experiment.bits}, got {method.bits}")
         if not all(_list(values, f"search of {key}") for key, values in method.search.items()):

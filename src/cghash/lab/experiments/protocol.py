@@ -26,7 +26,9 @@ class Split:
     labels: Array  # (n,) or (n, L), of all items
 
 
-def split_items(y: Array, protocol: str, seed: int, n_train: int | None, n_test: int | None) -> Split:
+def split_items(
+    y: Array, protocol: str, seed: int, n_train: int | None, n_test: int | None, drawn_by: str = "cghash"
+) -> Split:
     """A random split.
 
     "seen": as in the paper, the training items are the database, and others ask; each class has its share of both.
@@ -39,6 +41,7 @@ def split_items(y: Array, protocol: str, seed: int, n_train: int | None, n_test:
     protocol : "seen", "heldout" or "unseen"
     seed : number of the split
     n_train, n_test : how many training items and queries at most; None: two thirds, and all others
+    drawn_by : "scikit-learn": as `train_test_split(X, y, stratify=y, random_state=seed)` parts them, for "seen"
 
     Examples
     --------
@@ -46,6 +49,8 @@ def split_items(y: Array, protocol: str, seed: int, n_train: int | None, n_test:
     >>> len(split.train), len(split.queries), sorted(np.repeat([0, 1], 10)[split.train].tolist())
     (12, 8, [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1])
     """
+    if drawn_by == "scikit-learn":
+        return _drawn_elsewhere(y, protocol, seed, n_train, n_test)
     rng = np.random.default_rng([seed, 20130616])
     n = len(y)
     n_train = (2 * n) // 3 if n_train is None else n_train
@@ -65,6 +70,20 @@ def split_items(y: Array, protocol: str, seed: int, n_train: int | None, n_test:
     )
     train, _ = _parts(seen, y, rng, min(n_train, len(seen)), 0)
     return Split(train, database, queries, labels)
+
+
+def _drawn_elsewhere(y: Array, protocol: str, seed: int, n_train: int | None, n_test: int | None) -> Split:
+    from sklearn.model_selection import train_test_split
+
+    if protocol != "seen":
+        raise InvalidInputError(f"drawn_by 'scikit-learn' is for the protocol 'seen', got {protocol!r}")
+    try:
+        train, queries = train_test_split(
+            np.arange(len(y)), train_size=n_train, test_size=n_test, stratify=y, random_state=seed
+        )
+    except ValueError as error:
+        raise InvalidInputError(f"train and test must part {len(y)} items by class: {error}") from error
+    return Split(train, train, queries, y)
 
 
 def folds(y: Array, protocol: str, n_folds: int, n_items: int, seed: int) -> Iterator[Split]:

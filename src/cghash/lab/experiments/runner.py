@@ -13,10 +13,10 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from ...peers import PEERS
-from .items import prepared
 from .machine import circumstances, n_cores
 from .plan import Experiment, Task
 from .results import Store
+from .scaled_items import prepared
 
 __all__ = ["Event", "run"]
 
@@ -70,8 +70,9 @@ def run(
     -------
     failed : the events of the tasks that failed
     """
+    folder = None if data is None else str(data)
     if not all(spec.digest for spec in experiment.datasets):
-        experiment = prepared(experiment, None if data is None else str(data))
+        experiment = prepared(experiment, folder)
     wanted = [
         (task, experiment.bits_of(task) if fresh else store.missing(experiment, task)) for task in experiment.tasks()
     ]
@@ -80,7 +81,7 @@ def run(
     pace = _Pace(len(wanted), len(wanted) - len(waiting), jobs)
     events = []
     under_way: list[_Running] = []
-    for running, error in _finished(experiment, store, waiting, under_way, jobs, data, limit):
+    for running, error in _finished(experiment, store, waiting, under_way, jobs, folder, limit):
         event = pace.event(running, error, [task for task, _ in waiting], under_way)
         events.append(event)
         told(event)
@@ -93,7 +94,7 @@ def _finished(
     waiting: list[tuple[Task, list[int]]],
     under_way: list[_Running],
     jobs: int,
-    data: Any,
+    data: str | None,
     limit: float | None,
 ) -> Iterator[tuple[_Running, str | None]]:
     """Start tasks as processes come free, and give each when it has ended; both lists are kept up to date."""
@@ -105,15 +106,7 @@ def _finished(
             while waiting and len(under_way) < jobs:
                 task, bits = waiting.pop()
                 about = {"seed": task.split, **circumstances()}
-                arguments = (
-                    experiment,
-                    task,
-                    bits,
-                    str(store.folder),
-                    None if data is None else str(data),
-                    threads,
-                    about,
-                )
+                arguments = experiment, task, bits, str(store.folder), data, threads, about
                 process = context.Process(target=_work, args=arguments)
                 with _imports_from_elsewhere():
                     process.start()

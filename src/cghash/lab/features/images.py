@@ -15,16 +15,7 @@ from ..._arrays import Bytes, Singles
 from ...exceptions import FormatError, InvalidInputError, MissingDependencyError
 from .parallel import each
 
-__all__ = [
-    "Image",
-    "check_grey",
-    "collect",
-    "one_blas_thread",
-    "read_grey",
-    "require_pillow",
-    "square",
-    "thumbnails",
-]
+__all__ = ["Image", "check_grey", "collect", "one_blas_thread", "read_grey", "require_pillow", "square", "thumbnails"]
 
 Image = str | os.PathLike[str] | ArrayLike  # a file, or an (h, w) array
 Result = TypeVar("Result")

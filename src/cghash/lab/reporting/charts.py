@@ -11,9 +11,9 @@ import numpy as np
 
 from ..._arrays import Floats
 from ..drawing import INK, draw
-from .labels import STEP, Label, name_of, write_column
-from .looks import Look
-from .measured import EUCLIDEAN, Measured, Spread
+from .line_labels import STEP, LineLabel, name_of, write_column
+from .line_styles import LineStyle
+from .values import EUCLIDEAN, Measured, Spread
 
 __all__ = ["Chart", "against_bits", "mean_curve", "precision_recall"]
 
@@ -29,7 +29,7 @@ class Chart:
     measured: Measured
     dataset: str
     protocol: str
-    looks: dict[str, Look] = field(repr=False)
+    styles: dict[str, LineStyle] = field(repr=False)
     methods: Sequence[str]
 
     @property
@@ -57,12 +57,20 @@ def precision_recall(chart: Chart) -> Any | None:
     if not spreads:
         return None
     order = sorted(spreads, key=lambda m: (m == EUCLIDEAN, -spreads[m].mean, m))
-    labels = [Label(name_of(m), spreads[m].text(3), chart.looks[m], math.nan) for m in order]
+    shorter = [
+        (method, curve)
+        for bits in chart.measured.shown(*where)[:-1]
+        for method in order
+        if method != EUCLIDEAN and (curve := mean_curve(chart.measured.of(*where, method, bits))) is not None
+    ]
+    labels = [LineLabel(name_of(m), spreads[m].text(3), chart.styles[m], math.nan) for m in order]
 
     def paint(axes: Any) -> None:
         for place, method in enumerate(order):
             marks = {"markevery": (4 + place % 5 * 2, 13)}  # not all at the same recall
-            axes.plot(RECALL, curves[method], **chart.looks[method].line | marks)
+            axes.plot(RECALL, curves[method], **chart.styles[method].line | marks)
+        for method, curve in shorter:
+            axes.plot(RECALL, curve, color=chart.styles[method].colour, linewidth=0.9, linestyle=(0, (1, 1.5)))
         axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.0))
         write_column(axes, labels, "mean average precision", COLUMN, GAP)
 
@@ -74,7 +82,7 @@ def against_bits(chart: Chart, criterion: str) -> Any | None:
     said = {m: found for m in chart.methods if (found := chart.said(m, criterion))}
     if not said:
         return None
-    ends = [Label(name_of(m), said[m][0], chart.looks[m], said[m][1]) for m in sorted(said)]
+    ends = [LineLabel(name_of(m), said[m][0], chart.styles[m], said[m][1]) for m in sorted(said)]
     title = chart.measured.title(criterion, chart.dataset, chart.protocol)
 
     def paint(axes: Any) -> None:
@@ -84,7 +92,7 @@ def against_bits(chart: Chart, criterion: str) -> Any | None:
             if method == EUCLIDEAN:
                 axes.axhline(means[-1], color=INK, linestyle=(0, (4.5, 1.6)), linewidth=1.25, zorder=2)
             else:
-                axes.plot(bits, means, clip_on=False, **chart.looks[method].line)
+                axes.plot(bits, means, clip_on=False, **chart.styles[method].line)
         _ticks(axes, chart)
         axes.set(xlabel="bits", ylabel=f"{_NAMES[criterion]} {title}".strip())
         low, high = _limits([s.mean for m in said for _, s in chart.line(m, criterion)])

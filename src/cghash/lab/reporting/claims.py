@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from .contests import ELEVEN, SEEN, TOLD, Areas, Contest, at_longest, contests, counted, largest_areas
-from .looks import OURS, PAPER_TEN, TUNED
-from .measured import CRITERIA, Measured, Spread, on_common_splits, title_of
-from .pictures import pictures_of
+from .examples import pictures_of
+from .line_styles import OURS, PAPER_TEN, TUNED
+from .values import CRITERIA, Measured, Spread, on_common_splits, title_of
 
 __all__ = ["AGREES", "DISAGREES", "UNMEASURED", "Claim", "claims"]
 

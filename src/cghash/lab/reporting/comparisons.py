@@ -8,9 +8,9 @@ from typing import Any
 
 from ..drawing import INK, draw
 from .charts import Chart
-from .labels import STEP, Label, name_of, write_column
-from .looks import CARD
-from .measured import EUCLIDEAN, Spread, title_of
+from .line_labels import STEP, LineLabel, name_of, write_column
+from .line_styles import CARD
+from .values import EUCLIDEAN, Spread, title_of
 
 __all__ = ["quality_over_bytes", "seen_and_unseen"]
 
@@ -24,12 +24,14 @@ def seen_and_unseen(seen: Chart, unseen: Chart, criterion: str) -> Any | None:
         return None
     tall = max(3.3, STEP * (len(pairs) - 1) + 0.1)
     width, height = 2 * (EDGE + COLUMN + GAP) + SLOPE, tall + 0.8
-    columns = [[Label(name_of(m), p[i][0], seen.looks[m], p[i][1]) for m, p in sorted(pairs.items())] for i in (0, 1)]
+    columns = [
+        [LineLabel(name_of(m), p[i][0], seen.styles[m], p[i][1]) for m, p in sorted(pairs.items())] for i in (0, 1)
+    ]
 
     def paint(figure: Any) -> None:
         axes = figure.add_axes(((EDGE + COLUMN + GAP) / width, 0.25 / height, SLOPE / width, tall / height))
         for method, (a, b) in pairs.items():
-            axes.plot([0, 1], [a[1], b[1]], clip_on=False, **seen.looks[method].line)
+            axes.plot([0, 1], [a[1], b[1]], clip_on=False, **seen.styles[method].line)
         axes.set(xlim=(0, 1), xticks=[], yticks=[])
         axes.spines[["bottom"]].set_visible(False)
         axes.spines[["right"]].set_visible(True)
@@ -62,7 +64,7 @@ def quality_over_bytes(chart: Chart) -> Any | None:
     left, column, above = 0.74, 2.6, 0.95
     width, height = left + plot + 0.34 + column + 0.12, 0.55 + tall + above
     most = max(line.n_bytes[-1] for line in codes)
-    ends = [Label(name_of(m.method), m.said(most), chart.looks[m.method], m.values[-1]) for m in lines]
+    ends = [LineLabel(name_of(m.method), m.said(most), chart.styles[m.method], m.values[-1]) for m in lines]
 
     def paint(figure: Any) -> None:
         axes = figure.add_axes((left / width, 0.55 / height, plot / width, tall / height))
@@ -85,7 +87,7 @@ def quality_over_bytes(chart: Chart) -> Any | None:
 def headline(chart: Chart, codes: list[_Line], floats: _Line | None) -> str:
     """What the picture shows of CGHash against the vectors, where that can be said."""
     plain = f"Quality over bytes: {name_of(title_of(chart.dataset))}"
-    ours = max((line for line in codes if chart.looks[line.method].strong), key=lambda c: max(c.values), default=None)
+    ours = max((line for line in codes if chart.styles[line.method].strong), key=lambda c: max(c.values), default=None)
     if ours is None or floats is None:
         return plain
     reached = [b for b, value in zip(ours.n_bytes, ours.values, strict=True) if value >= floats.values[0]]
@@ -110,7 +112,7 @@ def _subtitle(chart: Chart) -> str:
 def _draw_codes(axes: Any, codes: list[_Line], chart: Chart) -> None:
     ticks = sorted({b for line in codes for b in line.n_bytes})
     for line in codes:
-        axes.plot(line.n_bytes, line.values, clip_on=False, **chart.looks[line.method].line)
+        axes.plot(line.n_bytes, line.values, clip_on=False, **chart.styles[line.method].line)
     axes.set_xscale("log", base=2)
     axes.set_xticks(ticks, [f"{b:g}" for b in ticks])
     axes.minorticks_off()

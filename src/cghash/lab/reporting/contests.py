@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .charts import RECALL, mean_curve
-from .looks import OURS, PAPER_TEN
-from .measured import CRITERIA, PAPER_SETS, Measured, Spread, on_common_splits, paired, title_of
+from .line_styles import OURS, PAPER_TEN
+from .values import CRITERIA, PAPER_SETS, Measured, Spread, on_common_splits, paired, title_of
 
 __all__ = ["ELEVEN", "TOLD", "Areas", "Contest", "at_longest", "contests", "counted", "largest_areas"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
-__all__ = ["Cell", "details", "paragraph", "section", "table"]
+__all__ = ["Cell", "details", "document", "listed", "paragraph", "section", "table"]
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,23 @@ class Cell:
 
     text: str
     kind: str = ""
+
+
+def document(title: str, body: str, style: str = "") -> str:
+    """A whole page that refers to nothing outside itself; `style` is added to what all reports share.
+
+    Examples
+    --------
+    >>> document("a < b", "<p>so</p>").splitlines()[-4:]
+    ['<p>so</p>', '</main>', '</body>', '</html>']
+    """
+    shared = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{shared}{style}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
 
 
 def paragraph(text: str, kind: str = "") -> str:

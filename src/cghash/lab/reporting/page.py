@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...storage import write_atomically
-from ..document import document
 from ..drawing import require_matplotlib
 from .examples import examples_section
-from .gallery import Gallery
-from .looks import looks_of, palette_css
-from .measured import PAPER_SETS, Measured, Result
-from .plots import Plots
+from .figure_files import FigureFiles
+from .figure_sections import Plots
+from .html import document
+from .line_styles import line_styles_of, palette_css
 from .tables import cells_csv, summary_csv
-from .words import cells_section, costs_section, opening, paper_and_here, ranks_section
+from .text_sections import cells_section, costs_section, opening, paper_and_here, ranks_section
+from .values import PAPER_SETS, Measured, Result
 
 __all__ = ["write_report"]
 
@@ -42,12 +42,12 @@ def write_report(results: Sequence[Result], folder: str | os.PathLike[str], titl
     require_matplotlib()
     measured = Measured(results)
     place = Path(folder)
-    gallery = Gallery(place)
-    looks = looks_of(cell["method"] for cell in measured.good)
-    page = _page(measured, Plots(measured, gallery, looks), title)
+    files = FigureFiles(place)
+    styles = line_styles_of(cell["method"] for cell in measured.good)
+    page = _page(measured, Plots(measured, files, styles), title)
     for name, text in {"summary.csv": summary_csv(measured), "cells.csv": cells_csv(measured)}.items():
         write_atomically(place / name, text.encode())
-    gallery.sweep(place / "index.html")
+    files.sweep(place / "index.html")
     write_atomically(place / "index.html", page.encode())  # last: it is there when all is
     return place / "index.html"
 
@@ -59,11 +59,11 @@ def _page(measured: Measured, plots: Plots, title: str) -> str:
     sections = [
         *([*first, plots.bytes()] if of_paper else [plots.bytes(), *first]),
         examples_section(measured),
+        plots.fits(),
         costs_section(measured),
         cells_section(measured),
     ]
     body = "\n".join(part for part in sections if part)
     links = "".join(f'<li><a href="#{name}">{heading}</a></li>' for name, heading in _HEADING.findall(body))
     nav = f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
-    own = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
-    return document(title, f"{opening(measured, title)}\n{nav}\n{body}", palette_css() + own)
+    return document(title, f"{opening(measured, title)}\n{nav}\n{body}", palette_css())

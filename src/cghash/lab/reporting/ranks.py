@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from .looks import OURS, TUNED
-from .measured import CRITERIA, Measured, Spread, on_common_splits
+from .line_styles import OURS, TUNED
+from .values import CRITERIA, Measured, Spread, on_common_splits
 
 __all__ = ["Rank", "RankRow", "Rankings", "rank_values", "rank_variants"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .html import Cell, table
-from .measured import CRITERIA, EUCLIDEAN, Measured, Result, Spread, number, paired, title_of
+from .values import CRITERIA, EUCLIDEAN, Measured, Result, Spread, number, paired, title_of
 
 __all__ = ["cells_csv", "markdown_table", "quality_table", "summary_csv"]
 
@@ -73,9 +73,9 @@ def markdown_table(results: Sequence[Result], protocol: str = "seen") -> str:
     return "\n".join(lines)
 
 
-def quality_table(measured: Measured, dataset: str, protocol: str) -> str:
+def quality_table(measured: Measured, dataset: str, protocol: str, bits: int | None = None) -> str:
     """The page's table of a data set: methods by mAP; the best bold, those within one deviation of it underlined."""
-    bits = measured.longest(dataset, protocol)
+    bits = bits or measured.longest(dataset, protocol)
     best = {key: _best(measured, dataset, protocol, bits, key) for key in CRITERIA}
     rows = [
         [_named(method), *(_valued(measured, dataset, protocol, bits, key, method, best[key]) for key in CRITERIA)]

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..drawing import INK
-from .measured import EUCLIDEAN, k_of
+from .values import EUCLIDEAN, k_of
 
-__all__ = ["CARD", "OURS", "PAPER_TEN", "TUNED", "Look", "colour_names", "looks_of", "palette_css"]
+__all__ = ["CARD", "OURS", "PAPER_TEN", "TUNED", "LineStyle", "colour_names", "line_styles_of", "palette_css"]
 
 CARD = "#ffffff"  # stands for the colour that figures lie on
 PAPER_TEN = ("LSH", "SSC", "LSI", "LCH", "SPH", "STH", "AGH", "BRE", "SPLH", "ITQ")
@@ -25,7 +25,7 @@ DASHES = (0, (4.5, 1.6))
 
 
 @dataclass(frozen=True)
-class Look:
+class LineStyle:
     """Colour, mark and line of a method."""
 
     colour: str
@@ -53,23 +53,23 @@ class Look:
         }
 
 
-def _group(group: str, **looks: str) -> dict[str, Look]:
-    return {name: Look(look[:7], look[8:], group) for name, look in looks.items()}  # "#rrggbb m"
+def _group(group: str, **styles: str) -> dict[str, LineStyle]:
+    return {name: LineStyle(style[:7], style[8:], group) for name, style in styles.items()}  # "#rrggbb m"
 
 
 KNOWN = (
-    {EUCLIDEAN: Look(INK, "", "reference")}
-    | {"CGHash": Look("#0067b8", "o", "ours")}
-    | {TUNED: Look("#1b2f8f", "D", "ours")}
-    | {"CGHash default": Look("#3aa0e8", "s", "ours")}
+    {EUCLIDEAN: LineStyle(INK, "", "reference")}
+    | {"CGHash": LineStyle("#0067b8", "o", "ours")}
+    | {TUNED: LineStyle("#1b2f8f", "D", "ours")}
+    | {"CGHash default": LineStyle("#3aa0e8", "s", "ours")}
     | _group("paper", LSH="#868b94 v", SSC="#97633f s", LSI="#94930a <", LCH="#129a9a >", SPH="#dd6bb8 p")
     | _group("paper", STH="#2b982f ^", AGH="#8f5fc0 D", BRE="#d42a2a X", SPLH="#f58314 P", ITQ="#c29c00 h")
     | _group("later", KSH="#a8004f s", SDH="#00603d o", FastHash="#b04300 ^", PQ="#47515f D", RaBitQ="#6f2da8 P")
     | _group("later", SignBits="#70767e <", PCAH="#7f8a12 v", KLSH="#b5687f >", LDAHash="#007b88 h")
-    | {"ITQ-CCA": Look("#866800", "p", "later")}
+    | {"ITQ-CCA": LineStyle("#866800", "p", "later")}
 )
 FREE = [  # for names that are not ours: a colour and a mark that no other pair has
-    Look(colour, marker, "later")
+    LineStyle(colour, marker, "later")
     for colour, marker in zip(
         ("#b5179e", "#3a7d0a", "#c1440e", "#4361ee", "#7b4b2a", "#0a7d6e", "#9d0208", "#5a4fcf", "#6a7b00", "#a44a9c"),
         "*dX8Hp*dX8",
@@ -77,34 +77,34 @@ FREE = [  # for names that are not ours: a colour and a mark that no other pair 
     )
 ]
 VARIANTS = [
-    Look(colour, marker, "ours") for colour, marker in zip(("#00a3c4", "#5661e0", "#004a7c"), "^vP", strict=True)
+    LineStyle(colour, marker, "ours") for colour, marker in zip(("#00a3c4", "#5661e0", "#004a7c"), "^vP", strict=True)
 ]
 BY_K = ("#e09f00", "#2f9e5b", "#0a6fc2", "#5b2a86", "#b3261e", "#4d5560")  # from the smallest K on
 
 
-def looks_of(methods: Iterable[str]) -> dict[str, Look]:
-    """The look of each method; names that are not known get one by their letters, and never the same twice at a time.
+def line_styles_of(methods: Iterable[str]) -> dict[str, LineStyle]:
+    """The style of each method; names that are not known get one by their letters, and never the same twice at a time.
 
     Examples
     --------
-    >>> looks = looks_of(["CGHash", "ITQ", "mine"])
-    >>> looks["CGHash"].group, looks["ITQ"].group, looks["mine"].group
+    >>> styles = line_styles_of(["CGHash", "ITQ", "mine"])
+    >>> styles["CGHash"].group, styles["ITQ"].group, styles["mine"].group
     ('ours', 'paper', 'later')
     """
     names = sorted(set(methods))
     found = {name: KNOWN[name] for name in names if name in KNOWN}
     by_k = sorted((k, name) for name in names if (k := k_of(name)) is not None)
     for place, (_, name) in enumerate(by_k if len(by_k) > 1 else []):  # one alone is a method like others
-        found[name] = Look(BY_K[place % len(BY_K)], "osD^vP"[place % 6], "ours")
+        found[name] = LineStyle(BY_K[place % len(BY_K)], "osD^vP"[place % 6], "ours")
     for pool, mine in ((VARIANTS, True), (FREE, False)):
         others = [name for name in names if name not in found and name.startswith(OURS) is mine]
         found |= _free(others, pool)
     return found
 
 
-def _free(names: list[str], pool: list[Look]) -> dict[str, Look]:
-    """From the place that its letters give, the next look that nobody took; looks come again when all are taken."""
-    found: dict[str, Look] = {}
+def _free(names: list[str], pool: list[LineStyle]) -> dict[str, LineStyle]:
+    """From the place that its letters give, the next style that nobody took; styles come again when all are taken."""
+    found: dict[str, LineStyle] = {}
     for name in names:
         start = int(hashlib.sha256(name.encode()).hexdigest(), 16) % len(pool)
         order = pool[start:] + pool[:start]
@@ -114,8 +114,8 @@ def _free(names: list[str], pool: list[Look]) -> dict[str, Look]:
 
 
 def _palette() -> list[str]:
-    looks = [*KNOWN.values(), *FREE, *VARIANTS]
-    return sorted({look.colour for look in looks} | set(BY_K), key=str)
+    styles = [*KNOWN.values(), *FREE, *VARIANTS]
+    return sorted({style.colour for style in styles} | set(BY_K), key=str)
 
 
 def colour_names() -> dict[str, str]:

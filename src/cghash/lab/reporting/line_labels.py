@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Floats
-from .looks import Look
+from .line_styles import LineStyle
 
-__all__ = ["Label", "name_of", "spread_out", "write_column"]
+__all__ = ["LineLabel", "name_of", "spread_out", "write_column"]
 
 STEP = 0.178  # inches from a line of labels to the next
 MOST_LETTERS = 20
 
 
 @dataclass(frozen=True)
-class Label:
+class LineLabel:
     """What is said of one line, and where the line ends; nan: nowhere."""
 
     name: str
     value: str
-    look: Look
+    style: LineStyle
     height: float  # in data coordinates
 
 
@@ -56,7 +56,9 @@ def spread_out(heights: Sequence[float], step: float, low: float, high: float) -
     return np.asarray(free + steps)
 
 
-def write_column(axes: Any, labels: Sequence[Label], head: str, width: float, gap: float, side: str = "right") -> None:
+def write_column(
+    axes: Any, labels: Sequence[LineLabel], head: str, width: float, gap: float, side: str = "right"
+) -> None:
     """Write labels beside the axes, in a column of `width` inches, with thin lines to where the lines end."""
     if not labels:
         return
@@ -72,23 +74,23 @@ def write_column(axes: Any, labels: Sequence[Label], head: str, width: float, ga
     axes.text(at(gap + width), 1 + 0.13 / tall, head, **text | {"ha": outer, "alpha": 0.7, "va": "bottom"})
     for label, place in zip(labels, places, strict=True):
         _write(axes, label, float(place), at, gap)
-        bold = {"fontweight": "bold" if label.look.strong else "normal"}
-        slant = {"fontstyle": "italic" if label.look.group == "reference" else "normal"}
+        bold = {"fontweight": "bold" if label.style.strong else "normal"}
+        slant = {"fontstyle": "italic" if label.style.group == "reference" else "normal"}
         axes.text(at(gap + 0.34), place, label.name, ha=inner, **text | bold | slant)
         axes.text(at(gap + width), place, label.value, ha=outer, **text | bold)
 
 
-def _write(axes: Any, label: Label, place: float, at: Callable[[float], float], gap: float) -> None:
+def _write(axes: Any, label: LineLabel, place: float, at: Callable[[float], float], gap: float) -> None:
     """The label's mark, and the thin line to it."""
     on = {"clip_on": False, "transform": axes.transAxes}
     start = _share(axes, label.height)
     if np.isfinite(start):
-        thin = {"color": label.look.colour, "linewidth": 0.6, "alpha": 0.65}
+        thin = {"color": label.style.colour, "linewidth": 0.6, "alpha": 0.65}
         axes.plot([at(0), at(0.06), at(gap - 0.04)], [start, start, place], **thin, **on)
-    axes.plot([at(gap), at(gap + 0.13), at(gap + 0.26)], [place] * 3, **label.look.line | on | {"markevery": [1]})
+    axes.plot([at(gap), at(gap + 0.13), at(gap + 0.26)], [place] * 3, **label.style.line | on | {"markevery": [1]})
 
 
-def _places(axes: Any, labels: Sequence[Label], tall: float) -> Floats:
+def _places(axes: Any, labels: Sequence[LineLabel], tall: float) -> Floats:
     """Heights as shares of the axes; those that end nowhere stand evenly, in their order from the top."""
     step = min(STEP / tall, 1 / max(1, len(labels) - 1))
     starts = np.array([_share(axes, label.height) for label in labels])
@@ -101,8 +103,8 @@ def _places(axes: Any, labels: Sequence[Label], tall: float) -> Floats:
 
 
 def _share(axes: Any, height: float) -> float:
-    low, high = axes.get_ylim()
-    return float((height - low) / (high - low))
+    low, high, at = axes.yaxis.get_transform().transform([*axes.get_ylim(), height])
+    return float((at - low) / (high - low))
 
 
 def _inches(axes: Any) -> tuple[float, float]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from ...storage import write_atomically
 from ..drawing import inline_svg, svg_file, to_png, to_svg
-from .looks import colour_names
+from .line_styles import colour_names
 
-__all__ = ["Gallery", "file_name"]
+__all__ = ["FigureFiles", "file_name"]
 
 WIDTH = 1200  # pixels
 
@@ -30,7 +30,7 @@ def file_name(text: str) -> str:
 _LINK = re.compile(r'href="figures/([a-z0-9-]+\.(?:png|svg))"')
 
 
-class Gallery:
+class FigureFiles:
     """Writes figures into a folder, each under a name of its own."""
 
     def __init__(self, folder: Path) -> None:
@@ -55,7 +55,7 @@ class Gallery:
         )
 
     def sweep(self, page: Path) -> None:
-        """Remove the figures that an earlier page links to and this gallery has not; other files stay."""
+        """Remove the figures that an earlier page links to and this one has not; other files stay."""
         if page.is_file():
             kept = {f"{own}.{kind}" for own in self.names for kind in ("png", "svg")}
             for name in set(_LINK.findall(page.read_text(encoding="utf-8", errors="replace"))) - kept:

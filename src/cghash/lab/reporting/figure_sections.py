@@ -6,11 +6,12 @@ from html import escape
 
 from .charts import Chart, against_bits, precision_recall
 from .comparisons import quality_over_bytes, seen_and_unseen
-from .gallery import Gallery
+from .figure_files import FigureFiles
+from .fits import FIGURES, certificates, fits_of, masks
 from .html import paragraph, section
-from .looks import Look
-from .measured import EUCLIDEAN, Measured, title_of, title_of_protocol
+from .line_styles import LineStyle
 from .tables import quality_table
+from .values import EUCLIDEAN, Measured, title_of, title_of_protocol
 
 __all__ = ["Plots"]
 
@@ -20,8 +21,8 @@ EMBEDDINGS = "newsgroups20"  # the data set whose picture stands for the others
 class Plots:
     """Draws the figures of a report."""
 
-    def __init__(self, measured: Measured, gallery: Gallery, looks: dict[str, Look]) -> None:
-        self.measured, self.gallery, self.looks = measured, gallery, looks
+    def __init__(self, measured: Measured, files: FigureFiles, styles: dict[str, LineStyle]) -> None:
+        self.measured, self.files, self.styles = measured, files, styles
 
     def seen(self) -> str:
         """The paper's three plots and a table for each data set."""
@@ -77,9 +78,26 @@ class Plots:
         kind = "figures single" if len(sets) == 1 else "figures"
         return section("bytes", "Quality over bytes", words, f'<div class="{kind}">\n{body}\n</div>')
 
+    def fits(self) -> str:
+        """How the fits of CGHash went: what they say of themselves, objective and bound, triplets, weights, masks."""
+        parts = []
+        for dataset in self.measured.datasets():
+            found = fits_of(self.measured, dataset)
+            if found:
+                title = title_of(dataset)
+                drawn = [
+                    self.files.add(f"{dataset} {name}", paint(found, self.styles), f"{title}: {what}", words)
+                    for name, (paint, what, words) in FIGURES.items()
+                ]
+                figures = "\n".join(part for part in (*drawn, *map(masks, found)) if part)
+                shown = f'{certificates(found)}\n<div class="figures">\n{figures}\n</div>'
+                parts.append(f"<h3>{escape(title)}</h3>\n{shown}")
+        words = paragraph("Fits of the longest codes on the first split, column by column.")
+        return section("fits", "How the fits went", words if parts else "", *parts)
+
     def _chart(self, dataset: str, protocol: str, methods: list[str] | None = None) -> Chart:
         names = methods or self.measured.methods(dataset, protocol)
-        return Chart(self.measured, dataset, protocol, self.looks, names)
+        return Chart(self.measured, dataset, protocol, self.styles, names)
 
     def _all_sets(self, protocol: str) -> list[str]:
         sets = self.measured.datasets(protocol)
@@ -87,20 +105,21 @@ class Plots:
 
     def _set(self, dataset: str, protocol: str) -> str:
         drawn = self._three(self._chart(dataset, protocol), f"{dataset} {protocol}")
-        table = quality_table(self.measured, dataset, protocol)
+        lengths = reversed(self.measured.shown(dataset, protocol))
+        tables = "\n".join(quality_table(self.measured, dataset, protocol, bits) for bits in lengths)
         return (
             f"<h3>{escape(title_of(dataset))}</h3>\n{paragraph(self._sizes(dataset, protocol), 'note')}\n"
-            f'<div class="figures">\n{drawn}\n{table}\n</div>'
+            f'<div class="figures">\n{drawn}\n{tables}\n</div>'
         )
 
     def _three(self, chart: Chart, name: str) -> str:
         title, where = title_of(chart.dataset), (chart.dataset, chart.protocol)
         parts = [
-            self.gallery.add(
+            self.files.add(
                 f"{name} precision recall",
                 precision_recall(chart),
                 f"{title}: precision and recall",
-                f"With {chart.longest} bits, mean over splits.",
+                f"With {chart.longest} bits, mean over splits.{self._shorter(chart)}",
             )
         ]
         for key, words in (
@@ -108,19 +127,23 @@ class Plots:
             ("knn_error", f"{title}: error of the vote of the {self.measured.size('k', *where)} nearest"),
         ):
             better = "Higher is better." if key == "top" else "Lower is better."
-            parts.append(self.gallery.add(f"{name} {key}", against_bits(chart, key), words, better))
+            parts.append(self.files.add(f"{name} {key}", against_bits(chart, key), words, better))
         return "\n".join(part for part in parts if part)
+
+    def _shorter(self, chart: Chart) -> str:
+        bits = self.measured.shown(chart.dataset, chart.protocol)[:-1]
+        return f" Dotted: {', '.join(map(str, bits))} bits." if bits else ""
 
     def _slope(self, dataset: str) -> str:
         figure = seen_and_unseen(self._chart(dataset, "seen"), self._chart(dataset, "unseen"), "map")
         words = "Mean average precision with the longest codes, on classes of the training items and on others."
-        return self.gallery.add(f"{dataset} seen unseen", figure, f"{title_of(dataset)}: seen and unseen", words)
+        return self.files.add(f"{dataset} seen unseen", figure, f"{title_of(dataset)}: seen and unseen", words)
 
     def _bytes(self, dataset: str, protocol: str, *, alone: bool) -> str:
         name = "quality over bytes" if alone else f"quality over bytes {dataset}"
         title = _titled(dataset, protocol)
         words = "Dashed: the vectors themselves, as floats."
-        return self.gallery.add(name, quality_over_bytes(self._chart(dataset, protocol)), title, words)
+        return self.files.add(name, quality_over_bytes(self._chart(dataset, protocol)), title, words)
 
     def _sizes(self, dataset: str, protocol: str) -> str:
         cells = [c for c in self.measured.good if (c["dataset"], c["protocol"]) == (dataset, protocol)]

@@ -17,8 +17,20 @@ from .._arrays import Array, Bytes, Floats, Ints
 from .._kernels import rank_codes, rank_keys
 from ..codes import pack, whole_weights
 
-__all__ = ["CodeDistances", "Distances", "Head", "Ranked", "RowDistances", "best_gain", "discounted_gain", "row_blocks"]
+__all__ = [
+    "CodeDistances",
+    "Distances",
+    "Head",
+    "Ranked",
+    "RowDistances",
+    "best_gain",
+    "discounted_gain",
+    "rank",
+    "row_blocks",
+]
 
+
+Task = tuple[Any, ...]  # kinds, relevant, cuts, items of the head, threads: as the kernels take them
 
 _COMPUTED = 1 << 23  # distances computed at a time: 64 MB
 _GAINS = 1 << 22  # gains of kinds at a time: 32 MB
@@ -32,7 +44,7 @@ class Head:
     Examples
     --------
     >>> distances = RowDistances.of(np.array([[2.0, 1.0, 2.0]]))
-    >>> head = distances.rank(slice(0, 1), np.arange(3), np.zeros((1, 3)), n_head=2).head
+    >>> head = rank(distances, slice(0, 1), np.arange(3), np.zeros((1, 3)), n_head=2).head
     >>> head.group.tolist(), head.kind.tolist(), head.sizes.tolist()
     ([0, 1, 1], [1, 0, 2], [1, 2])
     """
@@ -88,16 +100,8 @@ class Distances(Protocol):
         """How many queries should be ranked at a time."""
         ...
 
-    def rank(
-        self,
-        rows: slice,
-        kinds: Array,
-        relevant: Array,
-        cuts: Any = (),
-        n_head: int = 0,
-        n_threads: int = 1,
-    ) -> Ranked:
-        """Rank the database for some queries; kinds (n,), relevant (q, number of kinds)."""
+    def counted(self, rows: slice, task: Task) -> tuple[Array, ...]:
+        """What a kernel counts for some queries."""
         ...
 
 
@@ -109,7 +113,7 @@ class CodeDistances:
     --------
     >>> bits = np.array([[0, 0], [0, 1], [1, 1]], dtype=np.uint8)
     >>> distances = CodeDistances.of(bits[:1], bits, np.array([2.0, 1.0]))
-    >>> distances.rank(slice(0, 1), np.arange(3), np.array([[1, 0, 1]])).average_precision.round(4).tolist()
+    >>> rank(distances, slice(0, 1), np.arange(3), np.array([[1, 0, 1]])).average_precision.round(4).tolist()
     [0.8333]
     """
 
@@ -131,17 +135,9 @@ class CodeDistances:
     def most_rows(self) -> int:
         return _MOST_QUERIES
 
-    def rank(
-        self,
-        rows: slice,
-        kinds: Array,
-        relevant: Array,
-        cuts: Any = (),
-        n_head: int = 0,
-        n_threads: int = 1,
-    ) -> Ranked:
-        task = _task(kinds, relevant, cuts, n_head, n_threads)
-        return _ranked(rank_codes(self.queries[rows], self.items, self.weights, *task))
+    def counted(self, rows: slice, task: Task) -> tuple[Array, ...]:
+        counted: tuple[Array, ...] = rank_codes(self.queries[rows], self.items, self.weights, *task)
+        return counted
 
 
 @dataclass(frozen=True)
@@ -151,7 +147,7 @@ class RowDistances:
     Examples
     --------
     >>> distances = RowDistances.of(np.array([[1, 2, 2]]))
-    >>> distances.rank(slice(0, 1), np.arange(3), np.array([[1, 1, 0]]), cuts=[1, 2, 3]).within.tolist()
+    >>> rank(distances, slice(0, 1), np.arange(3), np.array([[1, 1, 0]]), cuts=[1, 2, 3]).within.tolist()
     [[1.0, 1.5, 2.0]]
     """
 
@@ -166,16 +162,27 @@ class RowDistances:
     def most_rows(self) -> int:
         return max(1, _COMPUTED // self.shape[1])
 
-    def rank(
-        self,
-        rows: slice,
-        kinds: Array,
-        relevant: Array,
-        cuts: Any = (),
-        n_head: int = 0,
-        n_threads: int = 1,
-    ) -> Ranked:
-        return _ranked(rank_keys(_ordered(self.block(rows)), *_task(kinds, relevant, cuts, n_head, n_threads)))
+    def counted(self, rows: slice, task: Task) -> tuple[Array, ...]:
+        counted: tuple[Array, ...] = rank_keys(_ordered(self.block(rows)), *task)
+        return counted
+
+
+def rank(
+    distances: Distances,
+    rows: slice,
+    kinds: Array,
+    relevant: Array,
+    cuts: Any = (),
+    n_head: int = 0,
+    n_threads: int = 1,
+) -> Ranked:
+    """Rank the database for some queries; kinds (n,), relevant (q, number of kinds)."""
+    arrays = (kinds, np.int32), (relevant, np.uint8), (cuts, np.int64)
+    task = *(np.ascontiguousarray(array, dtype=dtype) for array, dtype in arrays), int(n_head), n_threads
+    precision, within, first, *entries = distances.counted(rows, task)
+    row = np.repeat(np.arange(len(precision)), np.diff(first))
+    group, kind, count = (part.astype(np.int64, copy=False) for part in entries)
+    return Ranked(precision, within, Head(row, group, kind, count, len(precision)))
 
 
 def row_blocks(distances: Distances, n_kinds: int) -> Iterator[slice]:
@@ -215,18 +222,6 @@ def best_gain(counts: Ints, gains: Floats, k: int) -> Floats:
 def _discounts(k: int) -> Floats:
     """Sums of the first 0 … k discounts 1 / log2(i + 2): (k + 1,)."""
     return np.append(0.0, np.cumsum(1.0 / np.log2(np.arange(2, k + 2))))
-
-
-def _task(kinds: Array, relevant: Array, cuts: Any, n_head: int, n_threads: int) -> tuple[Any, ...]:
-    arrays = (kinds, np.int32), (relevant, np.uint8), (cuts, np.int64)
-    return *(np.ascontiguousarray(array, dtype=dtype) for array, dtype in arrays), int(n_head), n_threads
-
-
-def _ranked(counted: tuple[Array, ...]) -> Ranked:
-    precision, within, first, *entries = counted
-    row = np.repeat(np.arange(len(precision)), np.diff(first))
-    group, kind, count = (part.astype(np.int64, copy=False) for part in entries)
-    return Ranked(precision, within, Head(row, group, kind, count, len(precision)))
 
 
 def _ordered(distances: Array) -> NDArray[np.uint64]:

@@ -10,7 +10,7 @@ from .._kernels import n_threads
 from .._validation import check_jobs
 from ..exceptions import InvalidInputError
 from .checks import check_count
-from .ranking import RowDistances, row_blocks
+from .ranking import RowDistances, rank, row_blocks
 
 __all__ = ["euclidean_distances", "euclidean_neighbors"]
 
@@ -46,7 +46,7 @@ def euclidean_neighbors(queries: ArrayLike, database: ArrayLike, k: int = 10, n_
     neighbors = np.empty((q, k), dtype=np.int64)
     for rows in row_blocks(distances, n):
         none = np.zeros((rows.stop - rows.start, n), dtype=np.uint8)
-        head = distances.rank(rows, np.arange(n), none, n_head=k, n_threads=n_threads(n_jobs)).head
+        head = rank(distances, rows, np.arange(n), none, n_head=k, n_threads=n_threads(n_jobs)).head
         first = np.searchsorted(head.row, np.arange(len(none)))  # (q,)
         neighbors[rows] = head.kind[first[:, None] + np.arange(k)]
     return neighbors

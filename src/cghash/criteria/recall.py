@@ -11,7 +11,7 @@ from .._arrays import Array, Floats, Ints
 from .._kernels import n_threads
 from .._validation import check_jobs
 from .checks import check_codes, check_count, check_neighbors, check_rows
-from .ranking import Distances, RowDistances, row_blocks
+from .ranking import Distances, RowDistances, rank, row_blocks
 
 __all__ = ["recall_by_codes", "recall_by_distances", "recall_of"]
 
@@ -83,7 +83,7 @@ def recall_of(distances: Distances, neighbors: Ints, cuts: Ints, n_jobs: int | N
     for rows in row_blocks(distances, n):
         relevant = np.zeros((rows.stop - rows.start, n), dtype=np.uint8)
         np.put_along_axis(relevant, neighbors[rows], 1, axis=1)
-        found[rows] = distances.rank(rows, np.arange(n), relevant, cuts, n_threads=n_threads(n_jobs)).within
+        found[rows] = rank(distances, rows, np.arange(n), relevant, cuts, n_threads=n_threads(n_jobs)).within
     return found / int(neighbors.shape[1])
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...exceptions import InvalidInputError
-from .asked import asked_alike
 
 __all__ = ["CRITERIA", "Criterion", "Measured", "Spread", "on_common_splits", "paired"]
 
 Result = dict[str, Any]
+Name = tuple[str, str, str]  # data set, protocol, method
 EUCLIDEAN = "Euclidean"  # the vectors themselves: a reference, never ranked among codes
 PAPER_SETS = ("isolet", "scene15", "mnist", "labelme", "usps", "pascal07")  # in the order of the paper's figures
 TITLES = {"isolet": "ISOLET", "scene15": "SCENE-15", "mnist": "MNIST", "labelme": "LABELME", "usps": "USPS"} | {
@@ -207,6 +207,16 @@ class Measured:
         bits = [m for name in names for m in self.bits(dataset, protocol, name)]
         return max((m for m in bits if 2 * bits.count(m) >= len(names)), default=max(bits))
 
+    def shown(self, dataset: str, protocol: str) -> list[int]:
+        """The numbers of bits that tables and curves are of: the longest, and shorter ones that half have curves of."""
+        names, longest = self.codes(dataset, protocol), self.longest(dataset, protocol)
+
+        def is_curved(bits: int) -> bool:
+            curved = (any(cell.get("curve") for cell in self.of(dataset, protocol, name, bits)) for name in names)
+            return 2 * sum(curved) >= max(1, len(names))
+
+        return [*(bits for bits in self.bits(dataset, protocol) if bits < longest and is_curved(bits)), longest]
+
     def of(self, dataset: str, protocol: str, method: str, bits: int) -> list[Result]:
         """The good cells of all splits."""
         return self._groups.get((dataset, protocol, method, bits), [])
@@ -233,6 +243,46 @@ class Measured:
 
     def _methods(self, dataset: str, protocol: str) -> list[str]:
         return sorted({m for d, p, m in self._bits if (d, p) == (dataset, protocol)})
+
+
+def asked_alike(results: Sequence[Result]) -> tuple[list[Result], Counter[Name]]:
+    """Keep, of each data set, protocol and method, the cells whose fingerprint "asked" most of them have.
+
+    Of fingerprints that equally many cells have, the one that comes last is kept. Cells without one are asked alike.
+
+    Returns
+    -------
+    kept : the results that stay, in their order
+    left_out : (data set, protocol, method) → how many results were left out
+
+    Examples
+    --------
+    >>> of = {"dataset": "usps", "protocol": "seen", "method": "LSH", "bits": 8}
+    >>> asked = [of | {"split": split, "asked": name} for split, name in enumerate("aab")]
+    >>> kept, left_out = asked_alike(asked)
+    >>> [cell["split"] for cell in kept], dict(left_out)
+    ([0, 1], {('usps', 'seen', 'LSH'): 1})
+    """
+    cells: dict[Name, dict[str, set[tuple[int, int]]]] = defaultdict(dict)  # a cell that comes twice counts once
+    for result in results:
+        by_fingerprint = cells[_name(result)]
+        found = by_fingerprint.pop(_fingerprint(result), set())  # so that the one that came last stands last
+        by_fingerprint[_fingerprint(result)] = found | {(int(result["bits"]), int(result["split"]))}
+    most = {
+        name: max(reversed(by_fingerprint), key=lambda asked: len(by_fingerprint[asked]))
+        for name, by_fingerprint in cells.items()
+    }
+    kept = [result for result in results if _fingerprint(result) == most[_name(result)]]
+    left_out = Counter(_name(result) for result in results if _fingerprint(result) != most[_name(result)])
+    return kept, left_out
+
+
+def _name(result: Result) -> Name:
+    return str(result["dataset"]), str(result["protocol"]), str(result["method"])
+
+
+def _fingerprint(result: Result) -> str:
+    return str(result.get("asked") or "")
 
 
 def _among(dataset: str | None, protocol: str | None, d: str, p: str) -> bool:

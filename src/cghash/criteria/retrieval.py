@@ -14,12 +14,14 @@ from .._validation import check_jobs
 from .checks import check_codes, check_count, check_rows
 from .euclidean import euclidean_distances
 from .labels import Labels
-from .ranking import Distances, RowDistances, best_gain, discounted_gain, row_blocks
+from .ranking import Distances, RowDistances, best_gain, discounted_gain, rank, row_blocks
 from .vote import MOST_VOTES, right_probability
 
 __all__ = [
     "Retrieval",
     "cut_grid",
+    "evaluate",
+    "evaluate_vectors",
     "mean_over_queries",
     "retrieve_by_codes",
     "retrieve_by_distances",
@@ -161,6 +163,70 @@ def retrieve_by_distances(
     return _retrieve(check_rows(RowDistances(distances, shape)), labels, top, k, n_points, n_jobs)
 
 
+def evaluate(
+    query_bits: ArrayLike,
+    database_bits: ArrayLike,
+    weights: ArrayLike,
+    query_labels: ArrayLike,
+    database_labels: ArrayLike,
+    top: int = 50,
+    k: int = 3,
+    n_jobs: int | None = None,
+) -> dict[str, float]:
+    """Rank a database by weighted Hamming distance and compute the paper's three criteria.
+
+    Parameters
+    ----------
+    query_bits, database_bits, weights, query_labels, database_labels, top, k, n_jobs : as for `retrieve_by_codes`
+
+    Returns
+    -------
+    means : "map", "top" and "knn_error", as in the `Retrieval` that it gives
+
+    Examples
+    --------
+    >>> evaluate([[0, 0]], [[0, 0], [0, 1], [1, 1]], [2, 1], ["a"], ["a", "b", "a"], top=2, k=1)
+    {'map': 0.8333333333333333, 'top': 0.5, 'knn_error': 0.0}
+    """
+    return _paper_criteria(
+        retrieve_by_codes(query_bits, database_bits, weights, query_labels, database_labels, top, k, n_jobs=n_jobs)
+    )
+
+
+def evaluate_vectors(
+    queries: ArrayLike,
+    database: ArrayLike,
+    query_labels: ArrayLike,
+    database_labels: ArrayLike,
+    top: int = 50,
+    k: int = 3,
+    n_jobs: int | None = None,
+) -> dict[str, float]:
+    """Rank a database by Euclidean distance and compute the same criteria as `evaluate`.
+
+    Squared distances are rounded to about 1e-12 of the squared lengths, so that equal vectors tie.
+
+    Parameters
+    ----------
+    queries, database : (q, d) and (n, d) arrays
+    query_labels, database_labels, top, k, n_jobs : as for `evaluate`
+
+    Returns
+    -------
+    means : as for `evaluate`
+
+    Examples
+    --------
+    >>> evaluate_vectors([[0.0]], [[1.0], [2.0], [3.0]], ["a"], ["a", "b", "a"], top=2, k=1)
+    {'map': 0.8333333333333333, 'top': 0.5, 'knn_error': 0.0}
+    """
+    return _paper_criteria(retrieve_by_vectors(queries, database, query_labels, database_labels, top, k, n_jobs=n_jobs))
+
+
+def _paper_criteria(found: Retrieval) -> dict[str, float]:
+    return {"map": found.map, "top": found.top, "knn_error": found.knn_error}
+
+
 def mean_over_queries(values: ArrayLike) -> float:
     """Average a criterion over the queries that it is defined for; nan if there are none.
 
@@ -197,7 +263,7 @@ def _retrieve(distances: Distances, labels: Labels, top: int, k: int, n_points: 
     single, within = np.empty((q, 3)), np.empty((q, len(cuts)))  # average precision, error, gain
     for rows in row_blocks(distances, labels.n_kinds):
         gains = labels.gains(rows)
-        ranked = distances.rank(rows, labels.kinds, gains > 0, cuts[order], max(top, k), n_threads(n_jobs))
+        ranked = rank(distances, rows, labels.kinds, gains > 0, cuts[order], max(top, k), n_threads(n_jobs))
         within[rows, order] = ranked.within
         single[rows, 0] = ranked.average_precision
         single[rows, 1] = 1.0 - right_probability(ranked.head, gains, k)

@@ -1,11 +1,4 @@
-"""How good a ranking is: the criteria of the paper, and of its peers.
-
-Every criterion is *tie-aware*: its expected value over all orders of the items of equal distance, in closed
-form and not by sampling. Items tie when their distances are equal as numbers.
-
-Here are the criteria one by one, of distances at hand; `retrieve_by_codes` and its like compute all of them from one
-ranking.
-"""
+"""The criteria one by one, of distances at hand; `retrieval` computes all of them from one ranking."""
 
 from __future__ import annotations
 
@@ -18,40 +11,13 @@ from numpy.typing import ArrayLike
 from .._arrays import Array, Floats, Ints
 from .._kernels import n_threads
 from .checks import check_count, check_distances, check_gains, check_neighbors, check_relevant
-from .euclidean import euclidean_neighbors
-from .evaluation import evaluate, evaluate_vectors
 from .labels import Labels
-from .ranking import Ranked, RowDistances, best_gain, discounted_gain, row_blocks
-from .recall import recall_by_codes, recall_by_distances, recall_of
-from .retrieval import (
-    Retrieval,
-    cut_grid,
-    mean_curve,
-    mean_over_queries,
-    retrieve_by_codes,
-    retrieve_by_distances,
-    retrieve_by_vectors,
-)
+from .ranking import Ranked, RowDistances, best_gain, discounted_gain, rank, row_blocks
+from .recall import recall_of
+from .retrieval import cut_grid, mean_curve
 from .vote import MOST_VOTES, right_probability
 
-__all__ = [
-    "Retrieval",
-    "average_precision",
-    "euclidean_neighbors",
-    "evaluate",
-    "evaluate_vectors",
-    "knn_error",
-    "mean_over_queries",
-    "ndcg",
-    "precision_at",
-    "precision_recall",
-    "recall_at",
-    "recall_by_codes",
-    "recall_by_distances",
-    "retrieve_by_codes",
-    "retrieve_by_distances",
-    "retrieve_by_vectors",
-]
+__all__ = ["average_precision", "knn_error", "ndcg", "precision_at", "precision_recall", "recall_at"]
 
 
 def average_precision(distances: ArrayLike, relevant: ArrayLike) -> Floats:
@@ -108,9 +74,8 @@ def recall_at(distances: ArrayLike, true_neighbors: ArrayLike, k: int) -> Floats
 
     Parameters
     ----------
-    distances : (q, n) array
     true_neighbors : (q, t) array of item numbers, none twice in a row
-    k : how many items count, 1 to n
+    distances, k : as for `precision_at`
 
     Returns
     -------
@@ -213,7 +178,7 @@ def knn_error(distances: ArrayLike, database_labels: ArrayLike, query_labels: Ar
     values, source = np.empty(len(D)), RowDistances.of(D)
     for rows in row_blocks(source, labels.n_kinds):
         gains = labels.gains(rows)
-        ranked = source.rank(rows, labels.kinds, gains > 0, n_head=k, n_threads=n_threads(None))
+        ranked = rank(source, rows, labels.kinds, gains > 0, n_head=k, n_threads=n_threads(None))
         values[rows] = 1.0 - right_probability(ranked.head, gains, k)
     return values
 
@@ -230,4 +195,4 @@ def _ranked(D: Array, relevant: Array, cuts: Any = (), n_head: int = 0) -> Itera
     """Rank the items of each row, each of them of a kind of its own, a block of rows at a time."""
     source, kinds = RowDistances.of(D), np.arange(D.shape[1])
     for rows in row_blocks(source, D.shape[1]):
-        yield rows, source.rank(rows, kinds, relevant[rows], cuts, n_head, n_threads(None))
+        yield rows, rank(source, rows, kinds, relevant[rows], cuts, n_head, n_threads(None))

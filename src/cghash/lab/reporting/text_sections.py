@@ -8,10 +8,10 @@ from html import escape
 from .claims import AGREES, DISAGREES, Claim, claims
 from .contests import ELEVEN, TOLD, Contest, at_longest, counted
 from .html import Cell, details, listed, paragraph, section, table
-from .looks import OURS, PAPER_TEN, TUNED
-from .measured import CRITERIA, PAPER_SETS, Measured, title_of, title_of_protocol
+from .line_styles import OURS, PAPER_TEN, TUNED
 from .ranks import Rankings
 from .tables import cost_table
+from .values import CRITERIA, PAPER_SETS, Measured, title_of, title_of_protocol
 
 __all__ = ["cells_section", "costs_section", "opening", "paper_and_here", "ranks_section"]
 
