@@ -65,7 +65,7 @@ test-device: $(VENV)/device  ## the tests of devices, on CPU tensors and interpr
 coverage: $(VENV)/device  ## which lines the tests reach, into out/coverage; interrupts at every line are left out
 	$(PYTEST) -m "not gpu" -n $(WORKERS) --cov=cghash --cov-report=term --cov-report=html:out/coverage
 
-lint: setup      ## ruff, mypy (strict) and clang-format
+lint: setup      ## ruff, mypy (strict for src) and clang-format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(CPP)

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,6 +27,8 @@ from cghash._kernels import n_threads, rank_codes, twins
 from cghash.criteria import ranking, retrieve_by_codes, retrieve_by_vectors
 from common import alone, write
 
+T = TypeVar("T")
+
 WEIGHTS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "distinct": lambda rng, n: rng.random(n) + 0.5,
     "plain": lambda rng, n: np.ones(n),
@@ -34,7 +37,7 @@ WEIGHTS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 }
 
 
-def timed(work: Callable[[], object]) -> tuple[object, dict[str, float]]:
+def timed(work: Callable[[], T]) -> tuple[T, dict[str, float]]:
     """What the work gives; seconds that went by, and seconds of all cores in this process."""
     wall, processor = time.perf_counter(), time.process_time()
     found = work()
@@ -74,7 +77,7 @@ def by_codes(weights: str, q: int, n: int, n_bits: int, n_twin: int) -> dict[str
     floor = floor_of(query_bits, bits, w)
     some = slice(0, n_twin)
     here = retrieve_by_codes(query_bits[some], bits, w, own[some], labels)
-    ranking.rank_codes = twins.rank_codes
+    ranking.rank_codes = twins.rank_codes  # type: ignore[attr-defined]  # not exported
     there, sorting = timed(lambda: retrieve_by_codes(query_bits[some], bits, w, own[some], labels))
     assert np.isclose(here.map, there.map, rtol=1e-10)
     assert np.isclose(here.knn_error, there.knn_error, rtol=1e-10)

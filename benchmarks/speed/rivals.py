@@ -63,7 +63,7 @@ class FastScan(Rival):
         return faiss.IndexRefine(self.scan, self.exact)
 
     def search(self, queries: np.ndarray, k: int) -> np.ndarray:
-        self.index.k_factor = self.factor
+        self.index.k_factor = self.factor  # type: ignore[attr-defined]  # of an IndexRefine
         return self.index.search(queries, k)[1]
 
 

@@ -19,5 +19,6 @@ ALL: tuple[type[Writer], ...] = (
     FaissFiles, ParquetFiles, DuckDBTables, OnnxGraphs,
     NewWorkspaces, WorkspaceRecords, LearnedVersions, LabResults, PostgresRecords, PostgresTables,
 )  # fmt: skip
-WRITERS: dict[str, Callable[[], Writer]] = {writer.name: writer for writer in (*ALL, Careless)}
+_KNOWN: tuple[type[Writer], ...] = (*ALL, Careless)
+WRITERS: dict[str, Callable[[], Writer]] = {writer.name: writer for writer in _KNOWN}
 NAMES = [writer.name for writer in ALL]
