@@ -109,7 +109,7 @@ fuzz: setup      ## files of every format, damaged in every way, for FUZZ_SECOND
 docs: setup      ## the documentation, warnings as errors, into docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
-walks: setup    ## the lists of files in docs/architecture.md
+walks: setup    ## draw the walks of docs/architecture.md
 	$(BIN)/python docs/walks.py
 
 gallery: setup   ## run the examples and keep their pictures and printed lines; draw the figures of the concepts

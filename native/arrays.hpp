@@ -142,7 +142,7 @@ template <class T> class NewArray {
         if (const auto* found = kept.load(std::memory_order_acquire)) return *found;
         const auto module = nb::module_::import_("numpy");
         const auto type = module.attr("dtype");
-        auto made = std::make_unique<const Numpy>(module.attr("empty"), type("float64"), type("int64"));
+        std::unique_ptr<const Numpy> made(new Numpy{module.attr("empty"), type("float64"), type("int64")});
         const Numpy* first = nullptr;
         if (!kept.compare_exchange_strong(first, made.get())) return *first;
         return *made.release();

@@ -152,6 +152,7 @@ def test_more_neighbours_than_items_are_all_items():
         (ROWS[:, :2], r"triplets must have shape \(m, 3\) \(anchor, near, far\), got shape \(2, 2\)"),
         (ROWS[0], r"triplets must have shape \(m, 3\).*got shape \(3,\)"),
         (7, r"triplets must have shape \(m, 3\).*got shape \(\)"),
+        (np.array(7), r"triplets must have shape \(m, 3\).*got shape \(\)"),
         (np.empty((0, 3), int), "triplets must not be empty"),
         ([], r"triplets must have shape \(m, 3\).*got shape \(0,\)"),
         ([[0, 1, 2], [0, 1]], r"triplets must have shape \(m, 3\)"),
@@ -160,7 +161,7 @@ def test_more_neighbours_than_items_are_all_items():
     ],
     ids=[
         "past the end", "negative", "whole floats", "floats", "words", "booleans", "two columns", "1-D", "a number",
-        "none", "an empty list", "ragged", "repeated item", "too large",
+        "0-D", "none", "an empty list", "ragged", "repeated item", "too large",
     ],
 )  # fmt: skip
 def test_triplets_that_name_no_comparison_are_refused(rows, message):

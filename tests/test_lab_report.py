@@ -645,7 +645,7 @@ def test_quality_over_bytes_says_where_codes_pass_the_floats(tmp_path):
     floats = [cell("Euclidean", dataset="newsgroups20", bits=b, bytes=1536, quality=0.5) for b in (32, 64)]
     codes = [cell("CGHash", dataset="newsgroups20", bits=b, quality=q) for b, q in ((32, 0.4), (64, 0.6))]
     page = write_report(floats + codes, tmp_path).read_text()
-    assert "8 bytes of CGHash rank at least as well as 1536 bytes of floats" in page
+    assert "8 bytes of CGHash rank at least as well as the vectors, 1536 bytes" in page
     assert (tmp_path / "figures" / "quality-over-bytes.png").is_file()
     assert page.index('id="bytes"') < page.index('id="data-sets"')
 

@@ -213,6 +213,7 @@ def test_a_thread_that_is_inside_may_read_while_a_writer_waits(lock):
         assert lock.read(inside).result(timeout=10) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs a compiler")
 @pytest.mark.parametrize("broken", [False, True])
 def test_the_native_lock_is_right_without_that_of_python(tmp_path, broken):
@@ -232,5 +233,7 @@ def test_the_native_lock_is_right_without_that_of_python(tmp_path, broken):
     assert built.returncode == 0, built.stderr
     options = os.environ | {"TSAN_OPTIONS": "halt_on_error=1"}
     done = subprocess.run([program], env=options, capture_output=True, text=True, timeout=60, check=False)
+    if "unexpected memory mapping" in done.stderr:
+        pytest.skip("ThreadSanitizer does not run under this kernel")
     assert (done.returncode != 0) == broken, done.stdout + done.stderr
     assert ("data race" in done.stderr) == broken

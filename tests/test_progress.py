@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cghash._progress import Progress, counting, telling
+from cghash._progress import Progress, counting, of_a_fit, telling
 
 
 class Terminal(io.StringIO):
@@ -25,6 +25,15 @@ def test_terminal_has_a_bar_for_each_piece_of_work(monkeypatch):
     for words in ("items", "1/4", "vectors [1]", "2/3", "objective 0.5", "failed: [x]"):
         assert words in terminal.getvalue()
     assert "for a log" not in terminal.getvalue()
+
+
+@pytest.mark.parametrize("of", [lambda: counting(64, "indexing", True), lambda: of_a_fit(64, 1)])
+def test_terminal_has_its_bar_before_anything_is_done(monkeypatch, of):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with of():
+        pass
+    assert "0/64" in terminal.getvalue()
 
 
 def test_terminal_shows_shares_of_bytes(monkeypatch):

@@ -287,7 +287,7 @@ def test_what_ends_a_commit_is_told_and_not_that_there_is_nothing_to_roll_back(d
         ("CREATE MACRO \"+\"(a, b) AS 0", "hides DuckDB's own"),
     ],
 )  # fmt: skip
-def test_a_file_of_a_stranger_brings_no_work_and_no_functions(database, origin, codes, change, message):
+def test_a_file_of_a_stranger_brings_no_work_and_no_functions(tried, database, origin, codes, change, message):
     DuckDBStore.write(database, origin, codes).close()
     in_sql(database, change)
     with pytest.raises(FormatError, match=message):
@@ -338,7 +338,7 @@ def test_a_file_that_crashes_duckdb_is_refused(tried, database, origin, codes, m
         DuckDBStore.open(database)
 
 
-def test_a_view_of_a_stranger_reads_no_other_file(database, origin, codes, tmp_path, monkeypatch):
+def test_a_view_of_a_stranger_reads_no_other_file(tried, database, origin, codes, tmp_path, monkeypatch):
     DuckDBStore.write(database, origin, codes).close()
     own = tmp_path / "own.csv"
     columns = "id::BIGINT AS id, word0::UBIGINT AS word0, word1::UBIGINT AS word1"

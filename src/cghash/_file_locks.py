@@ -1,7 +1,7 @@
-"""A lock on an open file, which ends with its holder: no other process, nor another opening of the file, has it then.
+"""A lock on an open file, released when its holder closes the file or dies.
 
 The file itself is locked, not one beside it, so that a lock cannot outlive what it is for. Windows has no `flock` and
-locks bytes, which nobody else can read then: there it is one byte that files of this kind do not reach.
+locks bytes, which nobody else can read then: there it is the last byte below 2 GB.
 """
 
 from __future__ import annotations

@@ -119,6 +119,7 @@ def counting(total: int, what: str, shown: bool) -> Iterator[Callable[[int], Non
     """
     n_done = 0
     with Progress(shown) as progress:
+        progress(what, 0, total, line="")
 
         def count(n: int) -> None:
             nonlocal n_done
@@ -133,6 +134,7 @@ def counting(total: int, what: str, shown: bool) -> Iterator[Callable[[int], Non
 def of_a_fit(n_bits: int, verbose: bool | int) -> Iterator[Callable[[State], None]]:
     """A function that is told of each column of a fit; a log has a line for each tenth, or all where verbose is 2."""
     with Progress(bool(verbose)) as progress:
+        progress("bits", 0, n_bits, line="")
 
         def tell(state: State) -> None:
             last, n = state.records[-1], len(state.records)

@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from copy import copy
 from typing import Any, Self
 
@@ -311,7 +311,9 @@ class CGHash(Parameters, CodeEstimator):
         if isinstance(triplets, TripletSet):
             return triplets.n_slots
         if triplets is not None:
-            return 2 * len(triplets) if hasattr(triplets, "__len__") else 0  # what is no rows is refused later
+            with suppress(TypeError):
+                return 2 * len(triplets)
+            return 0  # what has no rows is refused later
         return 2 * int(X.shape[0]) * self.n_neighbors * (1 if self.sampling in ("neighbors", "classes") else 2)
 
     def _triplets(

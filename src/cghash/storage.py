@@ -168,7 +168,7 @@ def _check_plain(value: Any, deepest: int) -> None:
 
 
 def strict(value: Any, said: Callable[[float], str | None]) -> Any:
-    """The same with what `said` gives of the numbers that JSON cannot say: nan and infinities."""
+    """A copy in which each number that JSON lacks, nan or infinite, is replaced by `said(number)`."""
     if isinstance(value, dict):
         return {name: strict(v, said) for name, v in value.items()}
     if isinstance(value, list | tuple):

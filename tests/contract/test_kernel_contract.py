@@ -25,7 +25,7 @@ X, y, queries, truth = X[:150], y[:150], X[150:180], y[150:180]
 answers = {"kernels": _kernels.instruction_set()}
 
 def fit_of(model):
-    return [model.truncate(1).result_.objective, model.result_.objective]
+    return [model.result_.objective, model.encode(queries).tolist()]
 
 for how in (dict(hash_function="linear"), dict(hash_function="rbf"), dict(hash_function="stump"),
             dict(loss="hinge"), dict(loss="logistic", regularizer="linf"), dict(loss="exponential", method="paper")):
@@ -71,6 +71,10 @@ def test_a_program_has_the_same_answers_on_the_twins(tmp_path):
     assert twins.pop("kernels") == "numpy" != ours.pop("kernels")
     for name, answer in ours.items():
         if name.startswith("fit"):
-            assert twins[name] == pytest.approx(answer, rel=0.03), name  # searches part ways in rounding
+            objective, codes = answer
+            if name == "fit without labels":  # whose search parts ways in rounding on some processors
+                assert twins[name][0] == pytest.approx(objective, rel=0.03)
+            else:
+                assert twins[name] == [pytest.approx(objective, rel=1e-9), codes], name
         else:
             assert twins[name] == answer, name

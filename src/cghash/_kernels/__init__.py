@@ -1,16 +1,16 @@
 """The inner loops, native where they were built, NumPy everywhere else.
 
-| name           | what it computes                                          | used by            |
-|----------------|-----------------------------------------------------------|--------------------|
-| `CodeBlocks`   | codes in blocks of 64, the nearest of a query among them   | index              |
-| `PairTable`    | columns as bits over pair slots; loss, gradient, counts   | learning.columns   |
-| `StumpRanks`   | items' ranks in features; the best stump of each feature  | families.ranks     |
-| `SignedGraph`  | Laplacian and gain of signed pair weights                 | learning.pricing   |
-| `dot`, `tdot`  | the two passes over the features, Z·v and Zᵀ·r            | families.features  |
-| `project`      | items times hyperplanes, in one fixed order of summation  | families.linear    |
-| `NearestLists` | least scores of each item, from blocks of products        | learning.neighbors |
-| `rank_codes`, `rank_keys` | what the criteria count in rankings with ties  | criteria.ranking   |
-| `SharedLock`   | many readers or one writer, whatever interrupts them      | index              |
+| name           | what it computes                                          | used by (in cghash)       |
+|----------------|-----------------------------------------------------------|---------------------------|
+| `CodeBlocks`   | codes in blocks of 64, the nearest of a query among them   | index                     |
+| `PairTable`    | columns as bits over pair slots; loss, gradient, counts   | learning.cpu.columns      |
+| `StumpRanks`   | items' ranks in features; the best stump of each feature  | learning.families.ranks   |
+| `SignedGraph`  | Laplacian and gain of signed pair weights                 | learning.cpu.pairs        |
+| `dot`, `tdot`  | the two passes over the features, Z·v and Zᵀ·r            | learning.cpu.features     |
+| `project`      | items times hyperplanes, in one fixed order of summation  | learning.families.linear  |
+| `NearestLists` | least scores of each item, from blocks of products        | learning.cpu.neighbors    |
+| `rank_codes`, `rank_keys` | what the criteria count in rankings with ties  | criteria.ranking          |
+| `SharedLock`   | many readers or one writer, whatever interrupts them      | index                     |
 
 `CGHASH_KERNELS=numpy` chooses the NumPy twins, `native` insists on the extension; `CGHASH_ISA` names an
 instruction set of the extension (`avx512vbmi`, `avx512`, `avx2`, `baseline`). The twins are the oracle in the tests:

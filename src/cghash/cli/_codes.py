@@ -168,6 +168,7 @@ def code_blocks(
     step = _ITEMS if device is None else 16 * _ITEMS
     starts = range(0, len(X), step)
     with Progress(not quiet and len(starts) >= 4, lines=False) as progress:
+        progress("encoding", 0, len(starts))
         for done, first in enumerate(starts, 1):
             block = X[first : first + step]
             if device is None:

@@ -49,7 +49,7 @@ class CommandGroup(click.Group):
 
 
 class CommandLine(CommandGroup):
-    """The whole: its commands are named by `module:attribute`, each with a line of help, and imported when used."""
+    """The group of all commands, which are named by `module:attribute` with a line of help, and imported when used."""
 
     def __init__(self, *, commands_at: dict[str, tuple[str, str]], **settings: Any) -> None:
         super().__init__(**settings)

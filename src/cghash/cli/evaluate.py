@@ -137,7 +137,8 @@ def _asked_of(model: CodeEstimator, queries: Items, database: Items) -> _Halves:
     if database.labels is None:
         raise click.UsageError("the database needs labels: give --database-labels or --label-column")
     assert queries.labels is not None
-    return model.transform(queries.X), model.transform(database.X), *alike_labels(queries.labels, database.labels)
+    labels = alike_labels(queries.labels, database.labels)  # before the work
+    return model.transform(queries.X), model.transform(database.X), *labels
 
 
 def _split(model: CodeEstimator, items: Items, share: float, seed: int) -> _Halves:

@@ -198,7 +198,7 @@ def report(results: tuple[str, ...], output: str | None, title: str | None, quie
     place = Path(results[0])
     folder = Path(output) if output else (place if place.is_dir() else place.parent) / "report"
     cells = [cell for path in results for cell in read_results(path)]
-    page = write_report(cells, folder, **({} if title is None else {"title": title}))
+    page = write_report(cells, folder) if title is None else write_report(cells, folder, title)
     say(f"{len(cells)} results", quiet)
     click.echo(page)
 

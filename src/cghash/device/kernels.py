@@ -1,4 +1,4 @@
-"""Passes over codes and items in Triton; `scans` and `encoding` hold the same in torch operations.
+"""Passes over codes and items in Triton; `scans` and `encoder` hold the same in torch operations.
 
 Codes stand as int32 words (W, n): word w of all codes together. A pass over them keeps the positions of those whose
 bound is within a limit; the distances themselves never reach memory.

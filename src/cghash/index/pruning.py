@@ -1,4 +1,4 @@
-"""When an index builds the tables that its search prunes by, and when it drops them."""
+"""When an index builds the tables that its search prunes by."""
 
 from __future__ import annotations
 

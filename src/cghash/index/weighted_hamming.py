@@ -17,7 +17,7 @@ from .._interrupts import held_off
 from .._validation import check_answers
 from ..codes import check_weights
 from ..exceptions import InvalidInputError
-from .checks import LARGEST_ID, check_different, check_ids, check_queries, check_radius
+from .checks import LARGEST_ID, check_different, check_functions, check_ids, check_queries, check_radius
 from .code_table import CodeTable, Step
 from .persistence import Persistence, opened, verified
 
@@ -77,11 +77,23 @@ class WeightedHammingIndex:
         self._lock = _kernels.SharedLock()
         self._table = table
         self._persistence = persistence
-        self.n_bits = table.n_bits
-        self.functions = table.functions
         _OPEN.add(self)
 
     # What is in it
+
+    @property
+    def n_bits(self) -> int:
+        """Bits of a code."""
+        return self._table.n_bits
+
+    @property
+    def functions(self) -> str | None:
+        """SHA-256 over the hash functions that make the codes; None is not known."""
+        return self._table.functions
+
+    @functions.setter
+    def functions(self, functions: str | None) -> None:
+        self._table.functions = None if functions is None else check_functions(functions)
 
     @property
     def n_bytes(self) -> int:
@@ -331,7 +343,7 @@ class WeightedHammingIndex:
             Read what the file itself holds, where its log is lost or damaged.
         """
         table, persistence = opened(path, mmap, writable, n_jobs, device, ignore_log)
-        index = cls(table.n_bits)
+        index = cls.__new__(cls)
         index._begin(table, persistence)
         return index
 

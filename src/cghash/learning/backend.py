@@ -6,6 +6,7 @@
 | GPU     | `cghash.device.learning`     | on a device of torch's                          |
 | cluster | `cghash.cluster.learning`    | in partitions on the workers of Dask            |
 
+`CGHash` puts the first two together by `Backend`; `cluster.fit`, whose comparisons are made on the workers, by itself.
 Algorithm 1 (column_generation.py) asks `ColumnSums` and `PairWeights` and knows triplets through them alone; the search
 for a hyperplane (projection.py) asks `ItemSums`. So both run wherever the items are. Only weights, directions and sums
 come back, nothing as long as the items or the triplets. Values of items are floats and their sums are doubles, so that

@@ -169,7 +169,7 @@ class Peer(CodeEstimator):
         self._check()
 
     def _check(self) -> None:
-        """Say what else is wrong with the parameters, or missing."""
+        """Check what `checks` cannot say, such as a missing package."""
 
     def _between(self, X: Any, first: Any, second: Any) -> Floats:
         """Distances (t,) of items X[first], as queries, to the codes of X[second]."""

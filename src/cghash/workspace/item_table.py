@@ -171,6 +171,7 @@ class ItemTable:
             connection.close()
         self._opened.clear()
         self._rows_of.cache_clear()
+        self._columns.clear()
         self._local = threading.local()
 
     def _by_row(self, column: str, rows: range | None = None) -> list[Any]:

@@ -14,7 +14,7 @@ from ...exceptions import NothingToLearnError
 from ...hasher import CGHash
 from ...learning.backend import Direction
 from ...learning.cpu.columns import Columns
-from ...learning.cpu.features import are_bytes
+from ...learning.cpu.features import Features, are_bytes
 from ...learning.cpu.item_sums import CpuItemSums
 from ...learning.cpu.pairs import SignedPairs
 from ...learning.losses import loss_of
@@ -77,7 +77,7 @@ class FitPartition:
         self.triplets = self._compared(X, y)
         self._items = X if plan.in_memory else None
         self._prepared: Prepared | None = None
-        self._passes: CpuItemSums | None = None
+        self._item_sums: CpuItemSums | None = None
 
     def restore(self, history: History) -> None:
         """Go through what happened before."""
@@ -141,13 +141,17 @@ class FitPartition:
         return ()
 
     def append(self, planes: Planes) -> Sums:
-        for column in planes.bits(self.prepared().matrix, self.n_threads).T:
+        if self.triplets.n_triplets:
+            columns = planes.bits(self.prepared().matrix, self.n_threads).T
+        else:  # nothing to read for: the columns are only counted
+            columns = np.zeros((len(planes.intercept), self.n_items), dtype=bool)
+        for column in columns:
             self.columns.append(column)
         return ()
 
     def slopes(self, w: Floats) -> Sums:
         """F(w), the slopes' adjoint (m,), Σ|s|, live items; the pricing problem is then the one at w."""
-        self._passes = None
+        self._item_sums = None
         value, q = self.columns.slopes(w)
         self.pairs.set_slopes(q, 0.0)
         return value, self.columns.adjoint(q), self.pairs.scale, self.pairs.n_live
@@ -174,22 +178,22 @@ class FitPartition:
         return gains, np.array(known, dtype=object)
 
     def draw_gains(self, V: Singles, b: Singles) -> Sums:
-        return (self.passes().draw_gains(V, b).astype(np.float64),)
+        return (self.item_sums().draw_gains(V, b).astype(np.float64),)
 
     def relaxed(self, points: Floats) -> Sums:
-        return self.passes().relaxed(points)
+        return self.item_sums().relaxed(points)
 
     def pull(self, direction: Direction, shift: float, signed: bool) -> Sums:
-        return tuple(self.passes().pull(direction, shift, signed))
+        return tuple(self.item_sums().pull(direction, shift, signed))
 
     def sign_gain(self, direction: Direction) -> Sums:
-        return (self.passes().sign_gain(direction),)
+        return (self.item_sums().sign_gain(direction),)
 
     def moments(self, V: Singles) -> Sums:
-        return tuple(self.passes().moments(V))
+        return tuple(self.item_sums().moments(V))
 
     def cut_gains(self, V: Singles, cuts: Floats) -> Sums:
-        return (self.passes().cut_gains(V, cuts),)
+        return (self.item_sums().cut_gains(V, cuts),)
 
     def gram(self) -> Sums:
         return (self.prepared().features.gram(),)
@@ -203,13 +207,17 @@ class FitPartition:
         assert self.feature_map is not None
         return self.feature_map.prepared(self.items(), self.n_threads) if self._prepared is None else self._prepared
 
-    def passes(self) -> CpuItemSums:
-        """Over the live items of the last slopes."""
-        if self._passes is not None:
-            return self._passes
-        made = CpuItemSums(self.prepared().features, self.pairs)
-        self._passes = made if self.plan.in_memory or not self.pairs.n_live else None
+    def item_sums(self) -> CpuItemSums:
+        """Over the live items of the last slopes; where there are none, nothing is read."""
+        if self._item_sums is not None:
+            return self._item_sums
+        made = CpuItemSums(self.prepared().features if self.pairs.n_live else self._no_features(), self.pairs)
+        self._item_sums = made if self.plan.in_memory else None
         return made
+
+    def _no_features(self) -> Features:
+        assert self.feature_map is not None
+        return Features(np.zeros((0, self.feature_map.n_features), np.float32), None, self.n_threads)
 
     def _compared(self, X: Array, y: Array | None) -> TripletSet:
         """The triplets among these items; none where there are too few items or classes to compare."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -74,15 +75,15 @@ def _larger(grey: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return grey.repeat(times, axis=0).repeat(times, axis=1)
 
 
-def fit_record(model: Any, data: DataSet) -> dict[str, Any]:
+def fit_record(model: Any, data: DataSet, train: Ints) -> dict[str, Any]:
     """How the fit of CGHash went, a number for each column; what its linear bits look at, where items are pixels."""
     result = getattr(model, "result_", None)
     if result is None:
         return {}
     numbers = {key: result.history[key] for key in FIT if key != "weights"} | {"weights": model.weights_}
     record = {"message": result.message, **{key: np.asarray(found).tolist() for key, found in numbers.items()}}
-    if isinstance(data.painter, Features) and isinstance(model.functions_, LinearFunctions):
-        effects = model.functions_.coef * data.X.std(axis=0)
+    if isinstance(data.painter, Features) and isinstance(model.functions_, LinearFunctions) and find_spec("PIL"):
+        effects = model.functions_.coef * data.X[train].std(axis=0)
         record["masks"] = _masks(effects, model.weights_, data.painter.shape)
     return {"fit": record}
 

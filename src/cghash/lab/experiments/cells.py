@@ -79,7 +79,7 @@ def run_task(experiment: Experiment, task: Task, bits: list[int], keep: Keep, fo
     work = _prepare(experiment, task, folder, n_jobs)
     measure = _euclidean if task.method.estimator == EUCLIDEAN else _codes
     for n_bits, result in measure(work, bits):
-        keep(n_bits, {"status": "ok", **_sizes(work), **result, "peak_mb": peak_memory()})
+        keep(n_bits, {"status": "ok", **_sizes(work), **result})
 
 
 def failure(error: BaseException) -> dict[str, Any]:
@@ -108,9 +108,11 @@ def _codes(work: Work, bits: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
         shorter = model.truncate(n_bits) if n_bits < model.n_bits_ else model
         told = {"seconds_fit": seconds, "trained_once": has_prefixes(model), **chosen}
         told["parameters"] = plain_parameters_of(model)
-        result = _trimmed(told | _measured(shorter, work), n_bits, work)
+        result = _trimmed(told | _measured(shorter, work) | {"peak_mb": peak_memory()}, n_bits, work)
         if _is_looked_at(n_bits, work):
-            result |= fit_record(model, work.data) | _pictures(work, nearest_by_codes(shorter, work.X, work.split))
+            result |= fit_record(model, work.data, work.split.train) | _pictures(
+                work, nearest_by_codes(shorter, work.X, work.split)
+            )
         yield n_bits, result
 
 
@@ -170,7 +172,13 @@ def _euclidean(work: Work, bits: list[int]) -> Iterator[tuple[int, dict[str, Any
     found = retrieve_by_vectors(queries, database, *work.labels, **work.settings)
     told = _told(found, None if work.true_neighbors is None else [1.0])
     size = int(database[:1].nbytes)
-    told |= {"parameters": {}, "seconds_fit": 0.0, "seconds_encode": 0.0, "trained_once": True}
+    told |= {
+        "peak_mb": peak_memory(),
+        "parameters": {},
+        "seconds_fit": 0.0,
+        "seconds_encode": 0.0,
+        "trained_once": True,
+    }
 
     def nearest(rows: Ints, n: int) -> Ints:
         return work.split.database[euclidean_neighbors(work.X[rows], database, n, work.n_jobs)]

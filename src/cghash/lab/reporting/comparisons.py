@@ -93,7 +93,9 @@ def headline(chart: Chart, codes: list[_Line], floats: _Line | None) -> str:
     reached = [b for b, value in zip(ours.n_bytes, ours.values, strict=True) if value >= floats.values[0]]
     if not reached:
         return plain
-    return f"{min(reached):g} bytes of {ours.method} rank at least as well as {floats.n_bytes[0]:g} bytes of floats"
+    least = min(reached)
+    size = "1 byte" if least == 1 else f"{least:g} bytes"
+    return f"{size} of {ours.method} rank at least as well as the vectors, {floats.n_bytes[0]:g} bytes"
 
 
 def _subtitle(chart: Chart) -> str:
@@ -124,7 +126,7 @@ def _draw_floats(axes: Any, floats: _Line) -> None:
     value = floats.values[0]
     axes.axhline(value, color=INK, linestyle=(0, (4.5, 1.6)), linewidth=1.4, zorder=5)
     ground = {"facecolor": CARD, "edgecolor": "none", "pad": 1.2, "alpha": 0.85}
-    words = f"float vectors, {floats.n_bytes[0]:g} bytes"
+    words = f"vectors, {floats.n_bytes[0]:g} bytes"
     place = {"textcoords": "offset points", "fontsize": 9, "fontstyle": "italic", "zorder": 6}
     axes.annotate(words, (axes.get_xlim()[0], value), (6, 5), bbox=ground, **place)
 

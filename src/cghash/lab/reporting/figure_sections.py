@@ -142,7 +142,7 @@ class Plots:
     def _bytes(self, dataset: str, protocol: str, *, alone: bool) -> str:
         name = "quality over bytes" if alone else f"quality over bytes {dataset}"
         title = _titled(dataset, protocol)
-        words = "Dashed: the vectors themselves, as floats."
+        words = "Dashed: the vectors themselves."
         return self.files.add(name, quality_over_bytes(self._chart(dataset, protocol)), title, words)
 
     def _sizes(self, dataset: str, protocol: str) -> str:
@@ -159,9 +159,12 @@ class Plots:
 
     def _words(self) -> str:
         return paragraph(
-            "Numbers are means over splits with the sample standard deviation. In the tables the best codes are bold; "
-            "dotted underlines mark those whose difference from the best, split by split, is within one deviation. "
-            "Methods of the paper have solid lines and full marks, later ones dashed lines and hollow marks.",
+            "mAP: mean average precision over the whole ranking. Top: share of the nearest that are right. k-NN error: "
+            "how often the vote of the k nearest is wrong. All are expected values over the orders of items at equal "
+            "distance. Numbers are means over splits with the sample standard deviation. In the tables the best codes "
+            "are bold; dotted underlines mark those whose difference from the best, split by split, is within one "
+            "deviation. Methods of the paper have solid lines and full marks, later ones dashed lines and hollow "
+            "marks.",
         )
 
 

@@ -153,7 +153,7 @@ def masks(fit: Fit) -> str:
     )
     return (
         f'<figure class="card">\n<ul class="masks">{images}</ul>\n<figcaption><strong>{escape(fit.method)}: what bits '
-        "look at</strong>The heaviest bits: ink on the blue pixels pushes a bit to 1, ink on the orange ones to "
+        "look at</strong>The heaviest bits: large values of the blue pixels push a bit to 1, of the orange ones to "
         "0.</figcaption>\n</figure>"
     )
 
@@ -162,7 +162,7 @@ def certificates(fits: Sequence[Fit]) -> str:
     """What the fits say of themselves, a card each."""
     cards = []
     for fit in fits:
-        seconds = [f"learned in {fit.seconds:.1f} s"] if math.isfinite(fit.seconds) else []
+        seconds = [f"learned in {fit.seconds:.1f} s of processor time"] if math.isfinite(fit.seconds) else []
         said = listed([part for part in fit.message.split("; ") if part] + seconds)
         cards.append(f'<article class="card"><h3>{escape(fit.method)}</h3>\n{said}</article>')
     return '<div class="certificates">\n' + "\n".join(cards) + "\n</div>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...storage import write_atomically
@@ -24,7 +24,14 @@ TITLE = "Binary codes compared"
 _HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>')
 
 
-def write_report(results: Sequence[Result], folder: str | os.PathLike[str], title: str = TITLE) -> Path:
+def write_report(
+    results: Sequence[Result],
+    folder: str | os.PathLike[str],
+    title: str = TITLE,
+    *,
+    lead: str | None = None,
+    numbers: Mapping[str, object] | None = None,
+) -> Path:
     """Write index.html, figures/ (PNG, SVG), summary.csv and cells.csv; the same results give the same bytes.
 
     Figures of an earlier report in the folder that this one has not are removed; other files are left alone.
@@ -34,6 +41,8 @@ def write_report(results: Sequence[Result], folder: str | os.PathLike[str], titl
     results : what `read_results` gives, of one experiment or of several
     folder : where to; made where it is not there
     title : the page's heading
+    lead : words below it; by default what every report answers
+    numbers : what stands out, by what it is; by default what was measured
 
     Returns
     -------
@@ -44,7 +53,7 @@ def write_report(results: Sequence[Result], folder: str | os.PathLike[str], titl
     place = Path(folder)
     files = FigureFiles(place)
     styles = line_styles_of(cell["method"] for cell in measured.good)
-    page = _page(measured, Plots(measured, files, styles), title)
+    page = _page(measured, Plots(measured, files, styles), title, opening(measured, title, lead, numbers))
     for name, text in {"summary.csv": summary_csv(measured), "cells.csv": cells_csv(measured)}.items():
         write_atomically(place / name, text.encode())
     files.sweep(place / "index.html")
@@ -52,7 +61,7 @@ def write_report(results: Sequence[Result], folder: str | os.PathLike[str], titl
     return place / "index.html"
 
 
-def _page(measured: Measured, plots: Plots, title: str) -> str:
+def _page(measured: Measured, plots: Plots, title: str, header: str) -> str:
     of_paper = any(dataset in PAPER_SETS for dataset in measured.datasets())
     first = [paper_and_here(measured), plots.seen(), plots.heldout(), ranks_section(measured), plots.unseen()]
     first.append(plots.different_k())
@@ -66,4 +75,4 @@ def _page(measured: Measured, plots: Plots, title: str) -> str:
     body = "\n".join(part for part in sections if part)
     links = "".join(f'<li><a href="#{name}">{heading}</a></li>' for name, heading in _HEADING.findall(body))
     nav = f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
-    return document(title, f"{opening(measured, title)}\n{nav}\n{body}", palette_css())
+    return document(title, f"{header}\n{nav}\n{body}", palette_css())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from html import escape
 
 from .claims import AGREES, DISAGREES, Claim, claims
@@ -18,17 +19,27 @@ __all__ = ["cells_section", "costs_section", "opening", "paper_and_here", "ranks
 MANY = 6  # exceptions that are shown at once
 
 
-def opening(measured: Measured, title: str) -> str:
-    """Heading, and what was measured in four numbers."""
-    numbers = {
+LEAD = "Which codes find what is relevant, at which length, at which cost. All is computed from raw results."
+
+
+def opening(
+    measured: Measured, title: str, lead: str | None = None, numbers: Mapping[str, object] | None = None
+) -> str:
+    """Heading, and some numbers: by default what was measured."""
+    shown = _counts(measured) if numbers is None else numbers
+    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(str(n))}</dd></div>" for name, n in shown.items())
+    words = paragraph(LEAD if lead is None else lead, "lead")
+    return f'<header>\n<h1>{escape(title)}</h1>\n{words}\n<dl class="numbers">{items}</dl>\n</header>'
+
+
+def _counts(measured: Measured) -> dict[str, int]:
+    counts = {
         "data sets": len(measured.datasets()),
         "methods": len(measured.methods()),
         "splits": len({cell["split"] for cell in measured.good}),
         "cells measured": len(measured.good),
     }
-    items = "".join(f"<div><dt>{_counted(name, n)}</dt><dd>{n}</dd></div>" for name, n in numbers.items())
-    lead = "Which codes find what is relevant, at which length, at which cost. All is computed from raw results."
-    return f'<header>\n<h1>{escape(title)}</h1>\n{paragraph(lead, "lead")}\n<dl class="numbers">{items}</dl>\n</header>'
+    return {_counted(name, n): n for name, n in counts.items()}
 
 
 def _counted(name: str, n: int) -> str:

@@ -35,7 +35,7 @@ REFUSED: dict[int | str, dict[str, Any]] = {
 
 
 class OfRecords(APIRoute):
-    """AllowedMethods that ask the database, which another program may hold for long: they never take all threads."""
+    """Addresses that ask the database, which another program may hold for long: they never take all threads."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
