@@ -32,7 +32,8 @@ from cghash.cluster.fitting import _feature_map, _sources
 from cghash.cluster.learning import actors
 from cghash.cluster.learning.actors import ActorPool
 from cghash.cluster.learning.backend import ClusterColumns, ClusterFamily, ClusterPairs
-from cghash.cluster.learning.fit_partitions import FitPartition, History, Plan
+from cghash.cluster.learning.feature_maps import LinearFeatureMap
+from cghash.cluster.learning.fit_partitions import FitPartition, History, Plan, Source
 from cghash.cluster.learning.tree_sums import added_up, leaves, total
 
 SEED = 0
@@ -217,6 +218,22 @@ def test_partitions_that_hold_nothing_to_compare_are_no_obstacle(digits, client)
     assert model.score(X[400:], y[400:]) > 0.8
     with pytest.raises(NothingToLearnError, match="no partition has"):
         fit(Dataset.from_arrays(X[:30], np.zeros(30), rows=10), CGHash(4), client)
+
+
+@pytest.mark.parametrize("y", [np.zeros(20), np.arange(20) % 2], ids=["nothing to compare", "two classes"])
+def test_out_of_core_partitions_keep_no_items_and_read_only_what_is_live(digits, y):
+    X = digits[0][:20]
+    partition = Dataset.from_arrays(X, y, rows=20).partitions[0]
+    part = FitPartition(Source(0, partition), Plan(CGHash(4), 0, in_memory=False), 1)
+    part.begin(LinearFeatureMap(features.scaler_of(X.mean(0), X.var(0), X.min(0), X.max(0), True)), 100)
+    n_live = part.slopes(np.zeros(0))[-1]
+    part.source = None if n_live == 0 else part.source  # nothing to read from
+    assert (n_live == 0) == (len(set(y)) == 1)
+    gains = part.draw_gains(np.ones((X.shape[1], 3), np.float32), np.zeros(3, np.float32))[0]
+    assert np.array_equal(gains, np.zeros(3)) == (n_live == 0)
+    assert part._items is None
+    assert part._prepared is None
+    assert part._item_sums is None
 
 
 def test_rows_of_three_data_sets_are_triplets(client):
