@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from cghash.exceptions import InvalidInputError
 from cghash.learning.cutting_plane import CuttingPlane
 
+from .master_problems import small_problems
+
 pytestmark = [pytest.mark.core, pytest.mark.portable]
 
 
@@ -193,19 +195,7 @@ def test_a_loss_that_is_not_finite_is_an_error():
         CuttingPlane().solve(columns, np.array([0.1]))
 
 
-@st.composite
-def small_problems(draw):
-    t, m = draw(st.integers(1, 8)), draw(st.integers(1, 5))
-    entries = st.lists(st.sampled_from([-1, 0, 1]), min_size=m, max_size=m)
-    A = np.array(draw(st.lists(entries, min_size=t, max_size=t)))
-    A = np.vstack([A, A[:1], -A[-1:]])  # a triplet twice, a triplet and its contrary
-    A[:, draw(st.integers(0, m - 1))] *= draw(st.sampled_from([0, 1]))  # perhaps a column that says nothing
-    p = np.array(draw(st.lists(st.floats(0.05, 1.0), min_size=t + 2, max_size=t + 2)))
-    cost = np.array(draw(st.lists(st.sampled_from([0.0, 1e-5, 1e-3, 0.1, 0.7]), min_size=m, max_size=m)))
-    return A, p / p.sum(), cost, draw(st.sampled_from([np.inf, 0.25, 2.0, 1e4]))
-
-
-@given(small_problems(), st.sampled_from([hinge, kinked]))
+@given(small_problems([0.0, 1e-5, 1e-3, 0.1, 0.7], [np.inf, 0.25, 2.0, 1e4]), st.sampled_from([hinge, kinked]))
 @settings(max_examples=100, deadline=None)
 def test_small_problems(problem, loss):
     A, p, cost, upper = problem

@@ -6,9 +6,10 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cghash.learning.hinge_lp import HingeDual
+
+from .master_problems import small_problems
 
 pytestmark = [pytest.mark.core, pytest.mark.portable]
 
@@ -98,19 +99,7 @@ def test_no_columns_and_no_triplets():
     assert dual.solve().objective == 0.0
 
 
-@st.composite
-def small_problems(draw):
-    t, m = draw(st.integers(1, 8)), draw(st.integers(1, 5))
-    entries = st.lists(st.sampled_from([-1, 0, 1]), min_size=m, max_size=m)
-    A = np.array(draw(st.lists(entries, min_size=t, max_size=t)))
-    A = np.vstack([A, A[:1], -A[-1:]])  # a triplet twice, a triplet and its contrary
-    A[:, draw(st.integers(0, m - 1))] *= draw(st.sampled_from([0, 1]))  # perhaps a column that says nothing
-    p = np.array(draw(st.lists(st.floats(0.05, 1.0), min_size=t + 2, max_size=t + 2)))
-    cost = np.array(draw(st.lists(st.sampled_from([0.0, 1e-3, 0.1, 0.7]), min_size=m, max_size=m)))
-    return A, p / p.sum(), cost, draw(st.sampled_from([np.inf, 0.25, 2.0]))
-
-
-@given(small_problems())
+@given(small_problems([0.0, 1e-3, 0.1, 0.7], [np.inf, 0.25, 2.0]))
 @settings(max_examples=60, deadline=None)
 def test_strong_duality_on_small_problems(problem):
     A, p, cost, upper = problem

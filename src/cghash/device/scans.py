@@ -136,14 +136,7 @@ class CodePasses(Protocol):
     """What a device must be able to do with codes."""
 
     def near(
-        self,
-        segment: Segment,
-        first: int,
-        end: int,
-        batch: Batch,
-        limits: Tensor,
-        allowed: Tensor | None,
-        room: int,
+        self, segment: Segment, first: int, end: int, batch: Batch, limits: Tensor, allowed: Tensor | None, room: int
     ) -> tuple[Tensor, Tensor, Tensor] | None:
         """Local positions first … end, a query each, and their distance: all that are within its limit.
 
@@ -165,14 +158,7 @@ class TorchPasses:
     """Passes in torch operations."""
 
     def near(
-        self,
-        segment: Segment,
-        first: int,
-        end: int,
-        batch: Batch,
-        limits: Tensor,
-        allowed: Tensor | None,
-        room: int,
+        self, segment: Segment, first: int, end: int, batch: Batch, limits: Tensor, allowed: Tensor | None, room: int
     ) -> tuple[Tensor, Tensor, Tensor] | None:
         torch, queries, weights = import_torch(), batch.queries, batch.weights
         bound = weights.bound(len(queries))

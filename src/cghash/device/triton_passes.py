@@ -32,27 +32,13 @@ class TritonPasses:
         self._recorded: RecordedQuery | None = None
 
     def near(
-        self,
-        segment: Segment,
-        first: int,
-        end: int,
-        batch: Batch,
-        limits: Tensor,
-        allowed: Tensor | None,
-        room: int,
+        self, segment: Segment, first: int, end: int, batch: Batch, limits: Tensor, allowed: Tensor | None, room: int
     ) -> tuple[Tensor, Tensor, Tensor] | None:
         scan = self._one_by_one if is_few(len(batch)) else self._many
         return scan(segment, first, end, batch, limits, allowed, room)
 
     def _one_by_one(
-        self,
-        segment: Segment,
-        first: int,
-        end: int,
-        batch: Batch,
-        limits: Tensor,
-        allowed: Tensor | None,
-        room: int,
+        self, segment: Segment, first: int, end: int, batch: Batch, limits: Tensor, allowed: Tensor | None, room: int
     ) -> tuple[Tensor, Tensor, Tensor] | None:
         queries, weights = batch.queries, batch.weights
         most = _most(limits, weights)
@@ -71,14 +57,7 @@ class TritonPasses:
         return at[within], owners[within], distances[within]
 
     def _many(
-        self,
-        segment: Segment,
-        first: int,
-        end: int,
-        batch: Batch,
-        limits: Tensor,
-        allowed: Tensor | None,
-        room: int,
+        self, segment: Segment, first: int, end: int, batch: Batch, limits: Tensor, allowed: Tensor | None, room: int
     ) -> tuple[Tensor, Tensor, Tensor] | None:
         queries, weights, width = batch.queries, batch.weights, batch.queries.shape[1]
         in_order, order = limits.sort()  # queries of like limits stand in one tile
