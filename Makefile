@@ -49,7 +49,7 @@ browser: setup   ## Chromium for the tests of the page: Debian's as root, else t
 	        echo "installing Playwright's Chromium into its own cache" && $(BIN)/python -m playwright install chromium; \
 	    fi
 
-DEVICE := tests/device src/cghash/device
+DEVICE := tests/device src/cghash/device src/cghash/_tensors.py
 # scikit-learn's checks and fits that are killed and resumed take as long as all the rest: `make test` has them
 check: lint      ## lint, types and the tests of learning, codes and search, in a minute
 	$(PYTEST) -m "core and not slow" -k "not rules_of_scikit_learn and not killed_fit" tests --ignore tests/device -n $(WORKERS)

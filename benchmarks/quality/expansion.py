@@ -58,16 +58,16 @@ def measure(name: str, family: str, n_queries: int, seed: int) -> list[dict[str,
     codes = model.encode(rest)
     queries, database = codes[:n_queries], codes[n_queries:]
     bits = [unpack(c, model.n_bits_) for c in (queries, database)]
-    exact = weighted_hamming(*bits, model.weights_)
+    exact = weighted_hamming(*bits, model.weights_)  # type: ignore[call-arg]
     about = {"set": name, "family": family, "database": len(database), "queries": n_queries, "seed": seed}
     about |= {"bits": model.n_bits_, "positive": int(np.sum(model.weights_ > 0))}
-    rows = [about | {"expansion": "plain"} | compared(exact, weighted_hamming(*bits, np.ones(model.n_bits_)))]
+    rows = [about | {"expansion": "plain"} | compared(exact, weighted_hamming(*bits, np.ones(model.n_bits_)))]  # type: ignore[call-arg]
     for n_bits in BUDGETS:
         counts = expansion_of(model.weights_, n_bits)
         longer = [unpack(expand(c, model.weights_, n_bits), n_bits) for c in (queries, database)]
         lost = int(np.sum((counts == 0) & (model.weights_ > 0)))
         row = about | {"expansion": n_bits, "used": int(counts.sum()), "lost": lost}
-        rows.append(row | compared(exact, weighted_hamming(*longer, np.ones(n_bits))))
+        rows.append(row | compared(exact, weighted_hamming(*longer, np.ones(n_bits))))  # type: ignore[call-arg]
     return rows
 
 

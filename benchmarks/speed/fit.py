@@ -75,7 +75,7 @@ def measure(X: np.ndarray, y: np.ndarray, n_bits: int, loss: str) -> dict[str, o
         "master": float(history["seconds_master"].sum()),
     }
     phases["rest"] = total - sum(phases.values())
-    floor = floor_of(model, *X.shape, speeds(X))
+    floor = floor_of(model, *X.shape, speeds(X))  # type: ignore[call-arg]
     learning = np.cumsum(history["seconds_pricing"] + history["seconds_master"])
     steps = [m for m in (16, 32, 64, 128) if m <= model.n_bits_]
     return {

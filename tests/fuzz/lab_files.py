@@ -104,6 +104,7 @@ def use_results(data: bytes) -> None:
     from cghash.lab.reporting.charts import mean_curve
     from cghash.lab.reporting.page import _page
     from cghash.lab.reporting.tables import cells_csv, summary_csv
+    from cghash.lab.reporting.text_sections import opening
     from cghash.lab.reporting.values import Measured
 
     path = scratch() / "results.jsonl"
@@ -113,7 +114,7 @@ def use_results(data: bytes) -> None:
     read_results(scratch() / "collected.jsonl")
     measured = Measured(found)
     mean_curve(measured.good)
-    _page(measured, _NoPlots(), "title").encode()
+    _page(measured, _NoPlots(), "title", opening(measured, "title")).encode()
     summary_csv(measured).encode()
     cells_csv(measured).encode()
 

@@ -64,7 +64,7 @@ class LearnedVersions(Writer):
         with create_workspace(folder / "ws", rng.standard_normal((N_ITEMS, N_FEATURES))) as workspace:
             first_model(workspace, bits=N_BITS, n_jobs=1)
             triplets = [rng.permutation(N_ITEMS)[:3].tolist() for _ in range(12)]
-            answers = [Answer(f"a{i}", *rows, "left", "active") for i, rows in enumerate(triplets)]
+            answers = [Answer(f"a{i}", *rows, "left", "active") for i, rows in enumerate(triplets)]  # type: ignore[call-arg]
             workspace.records.add_answers(answers)
         shutil.copytree(folder / "ws", folder / "quiet")
         with Workspace.open(folder / "quiet") as workspace:
