@@ -52,11 +52,20 @@ def at_the_same_moment(where, work):
     barrier = threading.Barrier(4, timeout=60)
 
     def one(number):
-        with contextlib.closing(open_records(where, "photos")) as records:
-            return work(records, number, barrier)
+        try:
+            with contextlib.closing(open_records(where, "photos")) as records:
+                return work(records, number, barrier)
+        except BaseException:
+            barrier.abort()
+            raise
 
     with ThreadPoolExecutor(4) as pool:
-        return list(pool.map(one, range(4)))
+        found = [pool.submit(one, number) for number in range(4)]
+    errors = [future.exception() for future in found if future.exception() is not None]
+    for error in errors:
+        if not isinstance(error, threading.BrokenBarrierError):  # which the others have of it
+            raise error
+    return [future.result() for future in found]
 
 
 # Answers
