@@ -51,7 +51,7 @@ browser: setup   ## Chromium for the tests of the page: Debian's as root, else t
 
 DEVICE := tests/device src/cghash/device src/cghash/_tensors.py
 # scikit-learn's checks and fits that are killed and resumed take as long as all the rest: `make test` has them
-check: lint      ## lint, types and the tests of learning, codes and search, in a minute
+check: lint      ## lint, types and most tests of learning, codes and search, in a minute and a half
 	$(PYTEST) -m "core and not slow" -k "not rules_of_scikit_learn and not killed_fit" tests --ignore tests/device -n $(WORKERS)
 
 # What fails beside others is run once more, alone: a browser, a database and killed processes share two cores. It must pass then.
