@@ -76,7 +76,10 @@ template <class T, int dimensions = 1> class BufferView {
         }
         const char* format = found.buffer_.format ? found.buffer_.format : "B";
         if (found.buffer_.ndim != dimensions || found.buffer_.itemsize != sizeof(T) || !*format || format[1] ||
-            !std::strchr(std::is_signed_v<T> ? "bhilq" : "BHILQ", *format))
+            !std::strchr(std::is_floating_point_v<T> ? "fd"
+                         : std::is_signed_v<T>       ? "bhilq"
+                                                     : "BHILQ",
+                         *format))
             return false;
         *this = std::move(found);
         return true;
@@ -89,7 +92,7 @@ template <class T, int dimensions = 1> class BufferView {
     }
 
    private:
-    static_assert(std::is_integral_v<T>);
+    static_assert(std::is_arithmetic_v<T>);
     Py_buffer buffer_{};
 };
 

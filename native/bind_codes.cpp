@@ -11,6 +11,7 @@
 
 #include "arrays.hpp"
 #include "code_index.hpp"
+#include "whole_weights.hpp"
 
 using namespace cghash;
 
@@ -32,17 +33,24 @@ template <class Codes> void check_width(const CodeIndex& self, const Codes& code
 
 CodeIndex::Request request_of(const CodeIndex& self, const Queries* queries, const Numbers& weights,
                               const std::optional<Numbers>& ids, const std::optional<Bits>& allowed,
-                              std::int64_t n_allowed, int n_threads) {
+                              std::int64_t n_allowed, int n_threads, bool own = false) {
     const auto n = static_cast<std::size_t>(self.codes().n_codes());
     if (queries) check_width(self, *queries);
+    if (own && weights.size() != 8 * queries->size())
+        throw std::invalid_argument("weights must have one entry for each bit of each query");
     if (ids && ids->size() != n) throw std::invalid_argument("ids must be as many as codes");
     if (allowed && allowed->size() != (n + 7) / 8) throw std::invalid_argument("allowed must have a bit for each code");
     return {queries ? view(*queries) : std::span<const std::uint8_t>{},
             view(weights),
+            own,
             ids ? ids->data() : nullptr,
             allowed ? allowed->data() : nullptr,
             n_allowed,
             std::max(n_threads, 1)};
+}
+
+void check_radii(const Queries& queries, const Numbers& radii) {
+    if (radii.size() != queries.shape(0)) throw std::invalid_argument("radii must be as many as queries");
 }
 
 // What work gives, done without the GIL.
@@ -171,6 +179,14 @@ std::unique_ptr<PruneTables> tables_of(const nb::dict& arrays, int n_bytes) {
 }  // namespace
 
 void bind_codes(nb::module_& m) {
+    m.def(
+        "whole_rows",
+        [](BufferView<double, 2> weights, std::size_t n_columns) {
+            auto found = whole_rows(view(weights), weights.shape(0), n_columns);
+            return nb::make_tuple(give(std::move(found.whole), {weights.shape(0), n_columns}),
+                                  give(std::move(found.units)));
+        },
+        nb::arg("weights"), nb::arg("n_columns"));
     nb::class_<CodeIndex>(m, "CodeBlocks")
         .def(nb::init<int>(), nb::arg("n_bytes"))
         .def_prop_ro("n_codes", [](const CodeIndex& self) { return self.codes().n_codes(); })
@@ -221,45 +237,45 @@ void bind_codes(nb::module_& m) {
         .def(
             "search",
             [](const CodeIndex& self, Queries queries, std::int64_t k, Numbers weights, std::optional<Numbers> ids,
-               std::optional<Bits> allowed, std::int64_t n_allowed, int n_threads, double unit) {
+               std::optional<Bits> allowed, std::int64_t n_allowed, int n_threads, double unit, bool own) {
                 if (k < 1) throw std::invalid_argument("k must be at least 1");
-                const auto request = request_of(self, &queries, weights, ids, allowed, n_allowed, n_threads);
+                const auto request = request_of(self, &queries, weights, ids, allowed, n_allowed, n_threads, own);
                 return padded(without_gil([&] { return self.nearest(request, k); }), k, unit);
             },
             nb::arg("queries"), nb::arg("k"), nb::arg("weights"), nb::arg("ids").none(), nb::arg("allowed").none(),
-            nb::arg("n_allowed"), nb::arg("n_threads"), nb::arg("unit") = 1.0)
+            nb::arg("n_allowed"), nb::arg("n_threads"), nb::arg("unit") = 1.0, nb::arg("own") = false)
         .def(
             "range_search",
-            [](const CodeIndex& self, Queries queries, std::int64_t radius, Numbers weights, std::optional<Numbers> ids,
-               std::optional<Bits> allowed, std::int64_t n_allowed, int n_threads, double unit) {
-                const auto request = request_of(self, &queries, weights, ids, allowed, n_allowed, n_threads);
+            [](const CodeIndex& self, Queries queries, Numbers radii, Numbers weights, std::optional<Numbers> ids,
+               std::optional<Bits> allowed, std::int64_t n_allowed, int n_threads, double unit, bool own) {
+                const auto request = request_of(self, &queries, weights, ids, allowed, n_allowed, n_threads, own);
+                check_radii(queries, radii);
                 const Unlocked unlocked;
-                return joined(self.within(request, radius), unit);
+                return joined(self.within(request, view(radii)), unit);
             },
-            nb::arg("queries"), nb::arg("radius"), nb::arg("weights"), nb::arg("ids").none(), nb::arg("allowed").none(),
-            nb::arg("n_allowed"), nb::arg("n_threads"), nb::arg("unit") = 1.0)
+            nb::arg("queries"), nb::arg("radii"), nb::arg("weights"), nb::arg("ids").none(), nb::arg("allowed").none(),
+            nb::arg("n_allowed"), nb::arg("n_threads"), nb::arg("unit") = 1.0, nb::arg("own") = false)
         .def(
             "search_among",
             [](const CodeIndex& self, Queries queries, Numbers positions, std::int64_t k, Numbers weights,
-               std::optional<Numbers> ids, int n_threads, double unit) {
+               std::optional<Numbers> ids, int n_threads, double unit, bool own) {
                 if (k < 1) throw std::invalid_argument("k must be at least 1");
-                const auto request = request_of(self, &queries, weights, ids, std::nullopt, 0, n_threads);
-                return padded(
-                    without_gil([&] { return self.among(request, view(positions), k, Reservoir::unlimited); }), k,
-                    unit);
+                const auto request = request_of(self, &queries, weights, ids, std::nullopt, 0, n_threads, own);
+                return padded(without_gil([&] { return self.among(request, view(positions), k, {}); }), k, unit);
             },
             nb::arg("queries"), nb::arg("positions"), nb::arg("k"), nb::arg("weights"), nb::arg("ids").none(),
-            nb::arg("n_threads"), nb::arg("unit") = 1.0)
+            nb::arg("n_threads"), nb::arg("unit") = 1.0, nb::arg("own") = false)
         .def(
             "range_search_among",
-            [](const CodeIndex& self, Queries queries, Numbers positions, std::int64_t radius, Numbers weights,
-               std::optional<Numbers> ids, int n_threads, double unit) {
-                const auto request = request_of(self, &queries, weights, ids, std::nullopt, 0, n_threads);
+            [](const CodeIndex& self, Queries queries, Numbers positions, Numbers radii, Numbers weights,
+               std::optional<Numbers> ids, int n_threads, double unit, bool own) {
+                const auto request = request_of(self, &queries, weights, ids, std::nullopt, 0, n_threads, own);
+                check_radii(queries, radii);
                 const Unlocked unlocked;
-                return joined(self.among(request, view(positions), Reservoir::unlimited, radius), unit);
+                return joined(self.among(request, view(positions), Reservoir::unlimited, view(radii)), unit);
             },
-            nb::arg("queries"), nb::arg("positions"), nb::arg("radius"), nb::arg("weights"), nb::arg("ids").none(),
-            nb::arg("n_threads"), nb::arg("unit") = 1.0)
+            nb::arg("queries"), nb::arg("positions"), nb::arg("radii"), nb::arg("weights"), nb::arg("ids").none(),
+            nb::arg("n_threads"), nb::arg("unit") = 1.0, nb::arg("own") = false)
         .def(
             "prepare",
             [](CodeIndex& self, Numbers weights, std::optional<Numbers> ids, std::optional<Bits> allowed,

@@ -18,7 +18,7 @@ std::shared_ptr<std::uint8_t> zeros(std::size_t size) {
 }  // namespace
 
 CodeBlocks::CodeBlocks(int n_bytes) : n_bytes_(n_bytes) {
-    if (n_bytes < 1 || n_bytes > 128) throw std::invalid_argument("n_bytes must lie between 1 and 128");
+    if (n_bytes < 1 || n_bytes > most_bytes) throw std::invalid_argument("n_bytes must lie between 1 and 512");
 }
 
 std::int64_t CodeBlocks::memory() const {

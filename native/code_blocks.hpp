@@ -7,6 +7,8 @@
 
 namespace cghash {
 
+inline constexpr int most_bytes = 512;  // of a code
+
 class CodeBlocks {
    public:
     explicit CodeBlocks(int n_bytes);

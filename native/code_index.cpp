@@ -7,6 +7,11 @@
 #include "parallel.hpp"
 
 namespace cghash {
+namespace {
+
+constexpr double unbounded = std::numeric_limits<double>::infinity();
+
+}  // namespace
 
 std::int64_t CodeIndex::prune_memory() const {
     const std::lock_guard lock(mutex_);
@@ -67,6 +72,7 @@ void CodeIndex::adopt(std::unique_ptr<PruneTables> tables, std::span<const std::
 
 bool CodeIndex::prepare(const Request& request, const TableOptions& options, bool always) {
     forget();
+    if (codes_.n_bytes() > most_pruned_bytes) return false;
     const Lookups lookups(request.weights, codes_.n_bytes(), kernels());
     tables_ = build_tables(codes_, lookups, samples(request, lookups), request.ids, request.allowed, options,
                            request.n_threads);
@@ -87,7 +93,7 @@ std::vector<Sample> CodeIndex::samples(const Request& request, const Lookups& lo
     std::vector<std::uint8_t> queries(n_samples * codes_.n_bytes());
     for (std::int64_t i = 0; i < n_samples; ++i)
         codes_.read((2 * i + 1) * n / (2 * n_samples), queries.data() + i * codes_.n_bytes());
-    const CodeQuery ask{codes_, lookups, queries, k, nullptr, request.allowed, request.n_threads};
+    const CodeQuery ask{codes_, lookups.kernels, &lookups, {}, queries, k, nullptr, request.allowed, request.n_threads};
     const auto answers = scan_search(ask, {}, std::vector<std::int64_t>(n_samples, Reservoir::unlimited), 0, n);
     std::vector<Sample> found;
     for (std::int64_t i = 0; i < n_samples; ++i)
@@ -110,52 +116,62 @@ std::shared_ptr<const CodeIndex::Weighted> CodeIndex::weighted(const Request& re
 }
 
 Answers CodeIndex::nearest(const Request& request, std::int64_t k) const {
-    return answer(request, k, Reservoir::unlimited);
+    return answer(request, k, Limits(request.queries.size() / codes_.n_bytes(), Reservoir::unlimited));
 }
 
-Answers CodeIndex::within(const Request& request, std::int64_t radius) const {
-    return answer(request, Reservoir::unlimited, radius);
+Answers CodeIndex::within(const Request& request, std::span<const std::int64_t> radii) const {
+    return answer(request, Reservoir::unlimited, {radii.begin(), radii.end()});
 }
 
 Answers CodeIndex::among(const Request& request, std::span<const std::int64_t> positions, std::int64_t k,
-                         std::int64_t radius) const {
+                         std::span<const std::int64_t> radii) const {
     codes_.check_positions(positions);
-    const auto found = weighted(request);
-    const CodeQuery ask{codes_, found->lookups, request.queries, k, request.ids, nullptr, request.n_threads};
+    const auto shared = request.own ? nullptr : weighted(request);
+    const auto ask = query_of(request, shared ? &shared->lookups : nullptr, k);
     Answers answers(ask.n_queries());
     const auto workers = std::min<std::int64_t>(request.n_threads, 1 + ask.n_queries() * std::ssize(positions) / 4096);
     parallel_chunks(ask.n_queries(), static_cast<int>(workers), [&](std::int64_t i) {
-        Reservoir nearest(k, radius, false);
-        offer(ask, i, positions, nearest);
+        Reservoir nearest(k, radii.empty() ? Reservoir::unlimited : radii[i], false);
+        if (shared) offer(ask, shared->lookups, i, positions, nearest);
+        else offer(ask, ask.own_lookups(i), i, positions, nearest);
         answers[i] = nearest.sorted();
     });
     return answers;
 }
 
-void CodeIndex::offer(const CodeQuery& ask, std::int64_t query, std::span<const std::int64_t> positions,
-                      Reservoir& nearest) const {
+CodeQuery CodeIndex::query_of(const Request& request, const Lookups* shared, std::int64_t k) const {
+    const auto& chosen = shared ? shared->kernels : kernels();
+    return {codes_, chosen,      shared,          request.weights,  request.queries,
+            k,      request.ids, request.allowed, request.n_threads};
+}
+
+void CodeIndex::offer(const CodeQuery& ask, const Lookups& lookups, std::int64_t query,
+                      std::span<const std::int64_t> positions, Reservoir& nearest) const {
     for (auto position : positions)
         if (ask.allows(position))
             nearest.offer(
-                {ask.lookups.distance(ask.query(query), codes_.block(position / 64), static_cast<int>(position % 64)),
+                {lookups.distance(ask.query(query), codes_.block(position / 64), static_cast<int>(position % 64)),
                  ask.id(position)});
 }
 
 double CodeIndex::budget_of(const Weighted& found, std::int64_t k, std::int64_t n_queries, int n_threads) const {
     if (!found.pruner || !n_queries) return 0;
-    if (always_) return std::numeric_limits<double>::infinity();
+    if (always_) return unbounded;
     return found.pruner->budget(k == Reservoir::unlimited ? 100 : k, n_queries, n_threads);  // the former: a radius
 }
 
-Answers CodeIndex::answer(const Request& request, std::int64_t k, std::int64_t limit) const {
-    const auto found = weighted(request);
-    const CodeQuery ask{codes_, found->lookups, request.queries, k, request.ids, request.allowed, request.n_threads};
-    const auto n = ask.n_queries();
-    std::vector<std::int64_t> limits(n, limit);
-    const double budget = budget_of(*found, k, n, request.n_threads);
+bool CodeIndex::may_prune(const Request& request) const {
     // pruning finds allowed codes among all, so that it takes longer the fewer they are
-    const bool many = !request.allowed || 16 * request.n_allowed >= codes_.n_codes();
-    if (budget <= 0 || !(always_ || many)) return scan_search(ask, {}, limits, 0, codes_.n_codes());
+    return tables_ && (always_ || !request.allowed || 16 * request.n_allowed >= codes_.n_codes());
+}
+
+Answers CodeIndex::answer(const Request& request, std::int64_t k, Limits limits) const {
+    if (request.own) return answer_own(request, k, std::move(limits));
+    const auto found = weighted(request);
+    const auto ask = query_of(request, &found->lookups, k);
+    const auto n = ask.n_queries();
+    const double budget = budget_of(*found, k, n, request.n_threads);
+    if (budget <= 0 || !may_prune(request)) return scan_search(ask, {}, limits, 0, codes_.n_codes());
 
     const Pruner& pruner = *found->pruner;
     auto answers = scan_search(ask, {}, limits, tables_->n_codes, codes_.n_codes());
@@ -163,38 +179,69 @@ Answers CodeIndex::answer(const Request& request, std::int64_t k, std::int64_t l
     const bool by_two = n == 1 && request.n_threads > 1;
     const double alone = !by_two ? budget : always_ ? soon : pruner.alone(k, budget);
     std::vector<std::uint8_t> left(n);  // to be scanned
-    const auto prune = [&](std::int64_t i) {
-        if (!always_ && !pruner.worth_a_try(n)) {
-            left[i] = 1;
-            return;
-        }
-        Reservoir nearest(k, limit, false);
-        for (const auto& entry : answers[i]) nearest.offer(entry);
-        offer(ask, i, changed_, nearest);
-        double spent = 0;
-        const auto* stale = stale_.empty() ? nullptr : stale_.data();
-        const bool finished = prune_run(pruner.on(), ask, ask.query(i), stale, budget, alone, nearest, spent);
-        pruner.note(n, request.n_threads, spent, finished);
-        if (finished) answers[i] = nearest.sorted();
-        else {
-            left[i] = 1;
-            nearest.tighten();
-            limits[i] = std::min(limit, nearest.kth());
-        }
-    };
     // threads take longer to begin than a few queries to end
     const auto workers = std::min<std::int64_t>(request.n_threads, 1 + n / 8);
-    parallel_chunks(n, static_cast<int>(workers), prune);
+    parallel_chunks(n, static_cast<int>(workers), [&](std::int64_t i) {
+        left[i] = !always_ && !pruner.worth_a_try(n);
+        if (left[i]) return;
+        Effort effort{budget, alone};
+        left[i] = !prune(ask, pruner.on(), found->lookups, i, effort, limits, answers);
+        pruner.note(n, request.n_threads, effort.spent, !left[i]);
+    });
+    scan(ask, left, limits, answers);
+    return answers;
+}
+
+Answers CodeIndex::answer_own(const Request& request, std::int64_t k, Limits limits) const {
+    const auto ask = query_of(request, nullptr, k);
+    const auto n = ask.n_queries();
+    const auto scan_all = [&] { return scan_search(ask, {}, limits, 0, codes_.n_codes()); };
+    if (!n || !may_prune(request)) return scan_all();
+    OwnEffort tries(*tables_, ask.own_lookups(0), n);
+    if (!always_ && !tries.pays()) return scan_all();
+
+    auto answers = scan_search(ask, {}, limits, tables_->n_codes, codes_.n_codes());
+    std::vector<std::uint8_t> left(n, 1);
+    const auto workers = std::min<std::int64_t>(request.n_threads, 1 + n / 8);
+    parallel_chunks(n, static_cast<int>(workers), [&](std::int64_t i) {
+        if (!always_ && !tries.worth_a_try()) return;
+        const auto lookups = ask.own_lookups(i);
+        if (!tables_->suit(lookups)) return;
+        const OrderedTables on(*tables_, lookups, Listing::as_needed);
+        auto effort = always_ ? Effort{unbounded, unbounded} : tries.effort();
+        left[i] = !prune(ask, on, lookups, i, effort, limits, answers);
+        tries.note(!left[i]);
+    });
+    scan(ask, left, limits, answers);
+    return answers;
+}
+
+bool CodeIndex::prune(const CodeQuery& ask, const OrderedTables& on, const Lookups& lookups, std::int64_t query,
+                      Effort& effort, Limits& limits, Answers& answers) const {
+    Reservoir nearest(ask.k, limits[query], false);
+    for (const auto& entry : answers[query]) nearest.offer(entry);
+    offer(ask, lookups, query, changed_, nearest);
+    const auto* stale = stale_.empty() ? nullptr : stale_.data();
+    if (prune_run(on, ask, ask.query(query), stale, effort, nearest)) {
+        answers[query] = nearest.sorted();
+        return true;
+    }
+    nearest.tighten();
+    limits[query] = std::min(limits[query], nearest.kth());
+    return false;
+}
+
+void CodeIndex::scan(const CodeQuery& ask, std::span<const std::uint8_t> left, const Limits& limits,
+                     Answers& answers) const {
     std::vector<std::int64_t> which, their_limits;
-    for (std::int64_t i = 0; i < n; ++i)
+    for (std::size_t i = 0; i < left.size(); ++i)
         if (left[i]) {
-            which.push_back(i);
+            which.push_back(static_cast<std::int64_t>(i));
             their_limits.push_back(limits[i]);
         }
-    if (which.empty()) return answers;
+    if (which.empty()) return;
     auto scanned = scan_search(ask, which, their_limits, 0, codes_.n_codes());
     for (auto i : which) answers[i] = std::move(scanned[i]);
-    return answers;
 }
 
 }  // namespace cghash

@@ -18,7 +18,8 @@ class CodeIndex {
 
     struct Request {
         std::span<const std::uint8_t> queries;
-        std::span<const std::int64_t> weights;
+        std::span<const std::int64_t> weights;  // of all queries, or (n_queries, 8·n_bytes), each query's own
+        bool own;
         const std::int64_t* ids;
         const std::uint8_t* allowed;
         std::int64_t n_allowed;  // bits in it; all codes when it is null
@@ -52,9 +53,11 @@ class CodeIndex {
     void reweight(std::span<const std::int64_t> weights);
 
     Answers nearest(const Request&, std::int64_t k) const;
-    Answers within(const Request&, std::int64_t radius) const;
-    // The same among some positions only, which differ; `allowed` has no say.
-    Answers among(const Request&, std::span<const std::int64_t> positions, std::int64_t k, std::int64_t radius) const;
+    // Within a radius of each query.
+    Answers within(const Request&, std::span<const std::int64_t> radii) const;
+    // The same among some positions only, which differ; `allowed` has no say. No radii are no limit.
+    Answers among(const Request&, std::span<const std::int64_t> positions, std::int64_t k,
+                  std::span<const std::int64_t> radii) const;
 
    private:
     // What follows from weights; kept for the next search under the same.
@@ -69,9 +72,20 @@ class CodeIndex {
     // Some codes as queries, with how far their nearest are.
     std::vector<Sample> samples(const Request&, const Lookups&) const;
     void mark(std::span<const std::int64_t> positions);
-    Answers answer(const Request&, std::int64_t k, std::int64_t limit) const;
+    // Limits of distances go in, and may be lowered.
+    using Limits = std::vector<std::int64_t>;
+    Answers answer(const Request&, std::int64_t k, Limits limits) const;
+    Answers answer_own(const Request&, std::int64_t k, Limits limits) const;
+    CodeQuery query_of(const Request&, const Lookups* shared, std::int64_t k) const;
+    bool may_prune(const Request&) const;
     double budget_of(const Weighted&, std::int64_t k, std::int64_t n_queries, int n_threads) const;
-    void offer(const CodeQuery&, std::int64_t query, std::span<const std::int64_t> positions, Reservoir&) const;
+    // Search the tables for one query, whose answer among later codes is known already; false where it is to be scanned.
+    bool prune(const CodeQuery&, const OrderedTables&, const Lookups&, std::int64_t query, Effort&, Limits&,
+               Answers&) const;
+    // Scan for those queries that are left.
+    void scan(const CodeQuery&, std::span<const std::uint8_t> left, const Limits&, Answers&) const;
+    void offer(const CodeQuery&, const Lookups&, std::int64_t query, std::span<const std::int64_t> positions,
+               Reservoir&) const;
 
     CodeBlocks codes_;
     std::unique_ptr<PruneTables> tables_;

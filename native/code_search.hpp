@@ -14,7 +14,9 @@ namespace cghash {
 // Queries and what they are asked among.
 struct CodeQuery {
     const CodeBlocks& codes;
-    const Lookups& lookups;
+    const KernelTable& kernels;
+    const Lookups* lookups;                 // of all queries; null where each has weights of its own
+    std::span<const std::int64_t> weights;  // these, (n, 8·n_bytes)
     std::span<const std::uint8_t> queries;  // (n, n_bytes)
     std::int64_t k;                         // Reservoir::unlimited for all within the limit
     const std::int64_t* ids;                // by position, null for positions themselves
@@ -23,6 +25,10 @@ struct CodeQuery {
 
     std::int64_t n_queries() const { return static_cast<std::int64_t>(queries.size()) / codes.n_bytes(); }
     const std::uint8_t* query(std::int64_t i) const { return queries.data() + i * codes.n_bytes(); }
+    Lookups own_lookups(std::int64_t i) const {
+        const auto n_bits = static_cast<std::size_t>(8 * codes.n_bytes());
+        return {weights.subspan(static_cast<std::size_t>(i) * n_bits, n_bits), codes.n_bytes(), kernels};
+    }
     std::int64_t id(std::int64_t position) const { return ids ? ids[position] : position; }
     bool allows(std::int64_t position) const { return !allowed || (allowed[position / 8] >> (position % 8) & 1); }
 };

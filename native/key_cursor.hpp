@@ -98,7 +98,9 @@ class KeyCursor {
 
     // Have it ready whether a key has codes, and where they begin.
     void ask_for_word(std::int64_t step) const {
-        if (step < order_->size()) table_->keys.ask_for_word(key_ ^ order_->masks[step]);
+        if (step >= order_->size()) return;
+        order_->list(step + 1);
+        table_->keys.ask_for_word(key_ ^ order_->masks[step]);
     }
     void find_number(std::int64_t step) {
         if (step >= order_->size()) return;
@@ -107,7 +109,7 @@ class KeyCursor {
     }
 
     const PruneTable* table_;
-    const MaskOrder* order_;
+    MaskOrder* order_;
     const PruneCosts* costs_;
     std::uint32_t key_;
     std::int64_t at_ = 0, read_ = 0, planned_ = 0;

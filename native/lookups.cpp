@@ -21,10 +21,15 @@ void permute(const std::uint8_t* in, int bits, unsigned x, std::uint8_t* out) {
     }
 }
 
+// Sums over all subsets of some bits, and of one bit more: the first n, and then these with its weight.
+template <class T> void double_up(T* sums, int n, T weight) {
+    for (int i = 0; i < n; ++i) sums[n + i] = sums[i] + weight;
+}
+
 }  // namespace
 
-Lookups::Lookups(std::span<const std::int64_t> weights, int n_bytes_, const KernelTable& kernels_)
-    : kernels(kernels_), n_bytes(n_bytes_), bytes_(256 * static_cast<std::size_t>(n_bytes_)) {
+Lookups::Lookups(std::span<const std::int64_t> weights, int n_bytes_, const KernelTable& kernels_, Serves serves)
+    : kernels(kernels_), n_bytes(n_bytes_), exact_(32 * static_cast<std::size_t>(n_bytes_)) {
     if (weights.size() != 8 * static_cast<std::size_t>(n_bytes))
         throw std::invalid_argument("weights must have one entry for each bit of n_bytes");
     std::int64_t sum = 0;
@@ -32,16 +37,12 @@ Lookups::Lookups(std::span<const std::int64_t> weights, int n_bytes_, const Kern
         if (w < 0 || w >= std::int64_t{1} << 53 || (sum += w) >= std::int64_t{1} << 53)
             throw std::invalid_argument("weights must not be negative, and their sum below 2^53");
     }
-    for (int j = 0; j < n_bytes; ++j)
-        for (int mask = 1; mask < 256; ++mask) {
-            const int rest = mask & (mask - 1), lowest = mask ^ rest;
-            int bit = 0;
-            while (lowest >> bit != 1) ++bit;
-            bytes_[256 * j + mask] = bytes_[256 * j + rest] + weights[8 * j + bit];
-        }
-    groups_ = groups_of(n_bytes, kernels.lookup_bits);
-    scan_ = values_of(weights, groups_, kernels.lookup_bits);
-    nibbles_ = values_of(weights, groups_of(n_bytes, 4), 4);
+    for (int bit = 0; bit < 8 * n_bytes; ++bit) double_up(exact_.data() + bit / 4 * 16, 1 << bit % 4, weights[bit]);
+    if (serves == Serves::buckets) {
+        nibbles_ = values_of(weights, 4);
+        return;
+    }
+    scan_ = values_of(weights, kernels.lookup_bits);
     for (int j = 0; j < n_bytes; j += 8) {
         std::int64_t panel = 0;
         for (int i = j; i < std::min(j + 8, n_bytes); ++i) panel += byte_weight(i, 255);
@@ -52,42 +53,39 @@ Lookups::Lookups(std::span<const std::int64_t> weights, int n_bytes_, const Kern
 Lookups Lookups::permuted(const BitOrder& order) const {
     std::vector<std::int64_t> weights;
     for (const auto bit : order.from()) weights.push_back(bit_weight(bit));
-    return Lookups(weights, n_bytes, kernels);
+    return Lookups(weights, n_bytes, kernels, Serves::buckets);
 }
 
-std::vector<Lookups::Group> Lookups::groups_of(int n_bytes, int lookup_bits) {
-    std::vector<Group> groups;
-    if (lookup_bits == 4) {
-        for (int g = 0; g < 2 * n_bytes; ++g) groups.push_back({4 * g, 4 * g + 1, 4 * g + 2, 4 * g + 3, -1, -1});
-        return groups;
-    }
-    for (int panel = 0; panel < n_bytes; panel += 8) {
-        const int end = std::min(panel + 8, n_bytes);
-        for (int j = panel; j < end; ++j)
-            groups.push_back({8 * j, 8 * j + 1, 8 * j + 2, 8 * j + 3, 8 * j + 4, 8 * j + 5});
-        for (int j = panel; j < end; j += 3) {
-            Group upper{-1, -1, -1, -1, -1, -1};
-            for (int i = 0; i < 3 && j + i < end; ++i) {
-                upper[2 * i] = 8 * (j + i) + 6;
-                upper[2 * i + 1] = 8 * (j + i) + 7;
-            }
-            groups.push_back(upper);
-        }
-    }
-    return groups;
+std::size_t Lookups::n_groups(int n_bytes, int lookup_bits) {
+    const int upper = lookup_bits == 6 ? n_bytes / 8 * 3 + (n_bytes % 8 + 2) / 3 : n_bytes;
+    return static_cast<std::size_t>(n_bytes + upper);
 }
 
-std::vector<float> Lookups::values_of(std::span<const std::int64_t> weights, const std::vector<Group>& groups,
-                                      int bits) const {
-    const std::size_t size = std::size_t{1} << bits;
-    std::vector<float> values(groups.size() * size);
-    for (std::size_t g = 0; g < groups.size(); ++g)
-        for (std::size_t mask = 0; mask < size; ++mask) {
-            std::int64_t sum = 0;
-            for (int i = 0; i < bits; ++i)
-                if (mask >> i & 1 && groups[g][i] >= 0) sum += weights[groups[g][i]];
-            values[g * size + mask] = static_cast<float>(sum);
-        }
+Lookups::Group Lookups::group(std::size_t number, int n_bytes, int lookup_bits) {
+    const int g = static_cast<int>(number);
+    if (lookup_bits == 4) return {4 * g, 4 * g + 1, 4 * g + 2, 4 * g + 3, -1, -1};
+    constexpr int per_panel = 8 + 3;
+    const int first = g / per_panel * 8, end = std::min(first + 8, n_bytes), at = g % per_panel;
+    if (first + at < end)
+        return {8 * (first + at),     8 * (first + at) + 1, 8 * (first + at) + 2,
+                8 * (first + at) + 3, 8 * (first + at) + 4, 8 * (first + at) + 5};
+    Group upper{-1, -1, -1, -1, -1, -1};
+    const int byte = first + 3 * (at - (end - first));
+    for (int i = 0; i < 3 && byte + i < end; ++i) {
+        upper[2 * i] = 8 * (byte + i) + 6;
+        upper[2 * i + 1] = 8 * (byte + i) + 7;
+    }
+    return upper;
+}
+
+std::vector<float> Lookups::values_of(std::span<const std::int64_t> weights, int lookup_bits) const {
+    const std::size_t size = std::size_t{1} << lookup_bits, n = n_groups(n_bytes, lookup_bits);
+    std::vector<float> values(n * size);
+    for (std::size_t g = 0; g < n; ++g) {
+        const auto bits = group(g, n_bytes, lookup_bits);
+        for (int i = 0; i < lookup_bits; ++i)
+            double_up(values.data() + g * size, 1 << i, bits[i] < 0 ? 0.0f : static_cast<float>(weights[bits[i]]));
+    }
     return values;
 }
 
@@ -99,12 +97,13 @@ double Lookups::scan_scale(std::int64_t limit) const {
 void Lookups::fill_scan(const std::uint8_t* query, double scale, std::uint8_t* tables) const {
     const int bits = kernels.lookup_bits, size = 1 << bits;
     std::array<std::uint8_t, 64> plain;
-    // rounding to float, of values, scale and product, must not raise an entry
+    // rounding to float, of weights, their five sums, scale and product, must not raise an entry
     const auto lowered = static_cast<float>(scale * (1.0 - 0x1p-20));
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
+    for (std::size_t g = 0; g < n_groups(n_bytes, bits); ++g) {
+        const auto group_bits = group(g, n_bytes, bits);
         unsigned x = 0;
         for (int i = 0; i < bits; ++i)
-            if (const int bit = groups_[g][i]; bit >= 0) x |= (query[bit / 8] >> (bit % 8) & 1u) << i;
+            if (const int bit = group_bits[i]; bit >= 0) x |= (query[bit / 8] >> (bit % 8) & 1u) << i;
         kernels.quantize(scan_.data() + g * size, size, lowered, plain.data());
         permute(plain.data(), bits, x, tables + g * size);
     }
@@ -123,7 +122,7 @@ bool Lookups::lighten(std::uint8_t* tables) const {
 }
 
 void Lookups::fill_bucket(const std::uint8_t* query, double scale, std::uint8_t* tables) const {
-    std::array<std::uint8_t, 2 * 128 * 16> plain;
+    std::array<std::uint8_t, 2 * most_pruned_bytes * 16> plain;
     kernels.quantize(nibbles_.data(), std::ssize(nibbles_), static_cast<float>(scale * (1.0 - 0x1p-20)), plain.data());
     for (int g = 0; g < 2 * n_bytes; ++g)
         permute(plain.data() + 16 * g, 4, query[g / 2] >> (g % 2 * 4) & 15u, tables + 16 * g);

@@ -175,7 +175,7 @@ void fit_keys(std::vector<int>& key_bits, const Distinct& distinct, int n_bytes,
 std::int64_t about_distinct(const HugePageVector<std::uint8_t>& codes, const Lookups& lookups) {
     const int n_bytes = lookups.n_bytes;
     const auto n = codes.size() / n_bytes;
-    std::array<std::uint8_t, 128> counts{}, code{};
+    std::array<std::uint8_t, most_pruned_bytes> counts{}, code{};
     for (int bit = 0; bit < 8 * n_bytes; ++bit)
         counts[bit / 8] |= static_cast<std::uint8_t>((lookups.bit_weight(bit) > 0) << bit % 8);
     const int zeros = std::max(0, static_cast<int>(std::bit_width(n)) - 16);
@@ -247,7 +247,7 @@ std::unique_ptr<PruneTables> build_tables(const CodeBlocks& blocks, const Lookup
                                           const std::uint8_t* allowed, const TableOptions& options, int n_threads) {
     const auto n = blocks.n_codes();
     const int n_bytes = blocks.n_bytes();
-    if (n < 1 || n > UINT32_MAX) return nullptr;
+    if (n < 1 || n > UINT32_MAX || n_bytes > most_pruned_bytes) return nullptr;
     HugePageVector<std::uint8_t> codes(static_cast<std::size_t>(n) * n_bytes);
     blocks.read_all(codes.data(), 0, n);
     const auto different = about_distinct(codes, lookups);

@@ -8,7 +8,7 @@
 namespace cghash {
 namespace {
 
-using Code = std::array<std::uint8_t, 128>;
+using Code = std::array<std::uint8_t, most_pruned_bytes>;
 
 void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);
@@ -90,7 +90,7 @@ void check_first(const PruneTables& tables, const CheckedAgainst& against) {
     each_place(table, [&](std::uint32_t key, std::int64_t place) {
         const auto code = code_at(table, key, place);
         if (key == key_before) {
-            std::uint8_t rest[128];
+            std::uint8_t rest[most_pruned_bytes];
             for (int j = 0; j < table.width(); ++j) rest[j] = before[table.rest[j]];
             require(table.compare(rest, place) < 0, "codes of a key must be sorted, and differ");
         }

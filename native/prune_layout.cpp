@@ -92,7 +92,7 @@ struct Trial {
 
     Trial(const Layout& layout, std::span<const std::uint8_t> codes, const Lookups& plain)
         : lookups(plain.permuted(layout.bits)),
-          costs(costs_of(plain, static_cast<std::int64_t>(most_tables * codes.size()))),
+          costs(costs_of(plain, static_cast<std::int64_t>(most_tables * codes.size()), Listing::at_once)),
           n(static_cast<std::int64_t>(codes.size()) / plain.n_bytes) {
         const auto width = static_cast<std::size_t>(plain.n_bytes);
         for (std::int64_t i = 0; i < n; i += std::max<std::int64_t>(1, n / looked_at)) {
@@ -142,7 +142,8 @@ double cost_of(const Trial& trial, const std::vector<PruneTable>& tables, const 
     std::vector<double> spent(samples.size());
     std::vector<std::uint8_t> query(trial.lookups.n_bytes);
     for (const auto& table : tables) {
-        const MaskOrder order(table, trial.lookups, std::min(ordered, worth_ordering(table.n_keys(), trial.n)));
+        const auto length = std::min(ordered, worth_ordering(table.n_keys(), trial.n));
+        const MaskOrder order(table, trial.lookups, length, Listing::at_once);
         const double part = weight(table) / std::max(all_keys, 1.0);
         for (std::size_t s = 0; s < samples.size(); ++s) {
             bits.apply(samples[s].code.data(), query.data());

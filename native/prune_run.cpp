@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <system_error>
@@ -20,8 +21,9 @@ struct Exchange {
     std::atomic<bool> proven{false}, abandoned{false};
 };
 
-// How a way through tables ended: no unseen code can be near enough, the budget was spent, or no keys are left in order.
-enum class End { proven, spent, no_keys };
+// How a way through tables ended: no unseen code can be near enough, the budget was spent or would be, or no keys are
+// left in order.
+enum class End { proven, spent, hopeless, no_keys };
 
 // One query under way, in some of the tables.
 class Run {
@@ -46,8 +48,10 @@ class Run {
         follow();
     }
 
-    // Go through all tables; false when that ended without proof. Past `alone`, another thread helps.
-    bool search(double budget, double alone, double& spent) {
+    // Go through all tables; false when that ended without proof.
+    bool search(Effort& effort) {
+        auto& [budget, alone, check, spent] = effort;
+        check_ = {check, 0, 0};
         nearest_.tighten();
         for (const auto t : mine_)
             for (std::int64_t step = 0; step < ahead; ++step) cursors_[t].lines(step).ask_all();
@@ -154,8 +158,18 @@ class Run {
             }
             if (shortlist_.tighten() | (eager_ && nearest_.tighten())) follow();
             if (is_over()) return End::proven;
+            if (spent >= check_.next && seems_to_need(spent) > budget) return End::hopeless;
             cursor.plan(wanted());
         }
+    }
+
+    // What the search will have cost at its end, if the cost goes on to grow with the bound as it did since the last
+    // check: by a factor for each step of the bound. It grows less, as the number of masks does.
+    double seems_to_need(double spent) {
+        const auto left = static_cast<double>(limit() - bound_), won = static_cast<double>(bound_ - check_.bound);
+        const double needed = check_.spent > 0 ? spent * std::pow(spent / check_.spent, left / std::max(won, 1.0)) : 0;
+        check_ = {2 * spent, spent, bound_};
+        return needed;
     }
 
     // What the bound must still be raised by.
@@ -205,7 +219,7 @@ class Run {
         const auto& table = on_.tables.tables[table_];
         const auto distance = distance_of(table, key_weight_, code_bytes);
         if (distance > limit()) return;
-        std::uint8_t code[128];
+        std::uint8_t code[most_pruned_bytes];
         table.read(key_, place, code);
         for (std::size_t t = 0; t < cursors_.size(); ++t)  // by another table before?
             if (t != table_ && cursors_[t].has_shown(code, lookups_)) return;
@@ -267,11 +281,11 @@ class Run {
     }
     void find_places(std::span<const Shortlist::Entry> entries,
                      std::vector<std::pair<std::int64_t, std::int64_t>>& found) const {
-        std::uint8_t codes[PruneTables::at_once * 128];
+        std::uint8_t codes[PruneTables::at_once * most_pruned_bytes];
         std::array<std::int64_t, PruneTables::at_once> places;
         int n = 0;
         for (const auto& near : entries)
-            if (near.table) on_.tables.tables[near.table].read(near.key, near.place, codes + 128 * n++);
+            if (near.table) on_.tables.tables[near.table].read(near.key, near.place, codes + most_pruned_bytes * n++);
         on_.tables.find_places(codes, n, places.data());
         n = 0;
         for (const auto& near : entries) {
@@ -323,7 +337,7 @@ class Run {
     const Lookups& lookups_;
     const CodeQuery& ask_;
     const std::uint8_t* stale_;
-    std::uint8_t query_[128];  // its bits in the tables' order
+    std::uint8_t query_[most_pruned_bytes];  // its bits in the tables' order
     Reservoir& nearest_;
     Shortlist shortlist_;
     bool eager_;                     // take the rows of a code at once: not each has one that counts
@@ -336,20 +350,25 @@ class Run {
     std::int64_t key_weight_ = 0, n_found_ = 0;
     std::size_t table_ = 0;
     std::uint32_t key_ = 0;
+    struct Check {
+        double next, spent;  // when the next one is, and what was spent at the last
+        std::int64_t bound;
+    } check_{};
     double scale_ = 0;
     std::uint8_t start_ = 0, limit_ = 254;
     std::array<double, most_tables> sheet_scales_{-1, -1, -1, -1};
-    alignas(64) std::uint8_t nibbles_[2 * 128 * 16];              // two tables for each byte of a code
-    alignas(64) std::uint8_t sheets_[most_tables][2 * 128 * 16];  // the same, in the order of each table's groups
+    alignas(64) std::uint8_t nibbles_[2 * most_pruned_bytes * 16];  // two tables for each byte of a code
+    alignas(64)
+        std::uint8_t sheets_[most_tables][2 * most_pruned_bytes * 16];  // the same, in the order of each table's groups
 };
 
 }  // namespace
 
 bool prune_run(const OrderedTables& on, const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale,
-               double budget, double alone, Reservoir& nearest, double& spent) {
-    spent = 0;
-    if (ask.allowed || stale || on.tables.tables.size() < 2) alone = budget;
-    return Run(on, ask, query, stale, nearest).search(budget, alone, spent);
+               Effort& effort, Reservoir& nearest) {
+    effort.spent = 0;
+    if (ask.allowed || stale || on.tables.tables.size() < 2) effort.alone = effort.budget;
+    return Run(on, ask, query, stale, nearest).search(effort);
 }
 
 }  // namespace cghash

@@ -5,15 +5,25 @@
 // the weights of the next masks together. Which table goes on is decided by what its next keys add to this bound for
 // what they cost.
 #pragma once
+#include <limits>
+
 #include "code_search.hpp"
 #include "ordered_tables.hpp"
 
 namespace cghash {
 
-// Offer the rows that are near a query to a reservoir. False when `budget` was spent before the end, or no keys
-// were left in order; `spent` says how much it took. Rows with a bit in `stale` are passed over. When `alone` is spent, another thread joins, where all rows
-// count.
+// What a query may spend, and has spent.
+struct Effort {
+    double budget;  // where this is spent before the end, the query is given up
+    double alone;   // where this is spent, another thread joins, if all rows count
+    // From here on, whenever as much again is spent, a query that seems to need more than the budget is given up.
+    double check = std::numeric_limits<double>::infinity();
+    double spent = 0;
+};
+
+// Offer the rows that are near a query to a reservoir. False where it was given up, or no keys were left in order. Rows
+// with a bit in `stale` are passed over.
 bool prune_run(const OrderedTables& on, const CodeQuery& ask, const std::uint8_t* query, const std::uint8_t* stale,
-               double budget, double alone, Reservoir& nearest, double& spent);
+               Effort& effort, Reservoir& nearest);
 
 }  // namespace cghash

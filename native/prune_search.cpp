@@ -7,10 +7,46 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
+// Of one query among so many, by several threads where it is alone.
+double cost_of_scan(const PruneTables& tables, const PruneCosts& costs, const Lookups& lookups, std::int64_t n_queries,
+                    int n_threads) {
+    const double n_blocks = static_cast<double>(tables.n_codes) / 64;
+    const double cost = n_blocks * (costs.scan_read / static_cast<double>(n_queries) + costs.scan_compute);
+    if (n_queries > 1) return cost;
+    const auto n_bytes = static_cast<std::int64_t>(64 * n_blocks) * lookups.n_bytes;
+    return cost / scan_workers(n_bytes, 1, n_threads, lookups.kernels);  // pruned mostly by one
+}
+
+struct Budget {
+    double spent = 0;     // by a query; 0 where none pays
+    double given_up = 0;  // share of queries that are scanned then
+};
+
+// Of what samples took, in rising order, the one that leaves least to do, and less than `least` a query; for queries that
+// are so much harder than the samples.
+Budget best_budget(const std::vector<double>& samples, double harder, double scan, double least) {
+    Budget best;
+    for (const double sample : samples) {
+        const double spent = harder * sample;
+        if (!(spent < 2 * scan)) continue;
+        double sum = 0, n_beyond = 0;
+        for (const double cost : samples) {
+            sum += cost <= sample ? harder * cost : spent + scan;
+            n_beyond += cost > sample;
+        }
+        const auto n = static_cast<double>(samples.size());
+        if (sum / n < least) {
+            least = sum / n;
+            best = {spent, n_beyond / n};
+        }
+    }
+    return best;
+}
+
 }  // namespace
 
 Pruner::Pruner(const PruneTables& tables, const Lookups& lookups, const CodeBlocks& codes)
-    : plain_(lookups), on_(tables, lookups), n_blocks_(static_cast<double>(tables.n_codes) / 64) {
+    : plain_(lookups), on_(tables, lookups) {
     calibrate(codes);
 }
 
@@ -28,32 +64,13 @@ double Pruner::alone(std::int64_t k, double budget) const {
 }
 
 double Pruner::scan_cost(std::int64_t n_queries, int n_threads) const {
-    const double cost = n_blocks_ * (on_.costs.scan_read / static_cast<double>(n_queries) + on_.costs.scan_compute);
-    if (n_queries > 1) return cost;
-    const auto n_bytes = static_cast<std::int64_t>(64 * n_blocks_) * on_.lookups.n_bytes;
-    return cost / scan_workers(n_bytes, 1, n_threads, on_.lookups.kernels);  // by several threads; pruned mostly by one
+    return cost_of_scan(on_.tables, on_.costs, on_.lookups, n_queries, n_threads);
 }
 
 double Pruner::budget(std::int64_t k, std::int64_t n_queries, int n_threads, double saved) const {
     const double scan = scan_cost(n_queries, n_threads);
-    const auto& samples = samples_[k <= 30 ? 0 : 1];
     const double harder = k <= 100 ? 1.0 : static_cast<double>(k) / 100.0;  // at most: work grows slower than k
-    double best = 0, least = (1 - saved) * scan;  // the mean cost of a query under the best budget so far
-    double given_up = 0;                          // share of queries that are scanned then
-    for (const double budget : samples) {
-        if (!(budget * harder < 2 * scan)) continue;
-        double sum = 0, n_beyond = 0;
-        for (const double cost : samples) {
-            sum += harder * (cost <= budget ? cost : budget) + (cost <= budget ? 0 : scan);
-            n_beyond += cost > budget;
-        }
-        const double mean = sum / static_cast<double>(samples.size());
-        if (mean < least) {
-            least = mean;
-            best = harder * budget;
-            given_up = n_beyond / static_cast<double>(samples.size());
-        }
-    }
+    const auto [best, given_up] = best_budget(samples_[k <= 30 ? 0 : 1], harder, scan, (1 - saved) * scan);
     if (best == 0) return 0;
     // queries may be harder than the samples: give more than these took, and mind what becomes of it (worth_a_try);
     // the few that are scanned have the reading of the codes to themselves
@@ -82,16 +99,35 @@ void Pruner::calibrate(const CodeBlocks& codes) {
     const double most = scan_cost(1, 1);
     std::vector<std::uint8_t> query(codes.n_bytes());
     for (std::size_t i = 0; i < sampled_k.size(); ++i) {
-        const CodeQuery ask{codes, plain_, {}, sampled_k[i], nullptr, nullptr, 1};
+        const CodeQuery ask{codes, plain_.kernels, &plain_, {}, {}, sampled_k[i], nullptr, nullptr, 1};
         for (std::int64_t sample = 0; sample < n_samples; ++sample) {
             codes.read((2 * sample + 1) * on_.tables.n_codes / (2 * n_samples), query.data());
             Reservoir nearest(sampled_k[i], Reservoir::unlimited, false);
-            double spent = 0;
-            const bool finished = prune_run(on_, ask, query.data(), nullptr, most, most, nearest, spent);
-            samples_[i].push_back(finished ? spent : infinity);
+            Effort effort{most, most};
+            const bool finished = prune_run(on_, ask, query.data(), nullptr, effort, nearest);
+            samples_[i].push_back(finished ? effort.spent : infinity);
         }
         std::sort(samples_[i].begin(), samples_[i].end());
     }
+}
+
+OwnEffort::OwnEffort(const PruneTables& tables, const Lookups& lookups, std::int64_t n_queries) {
+    constexpr double prepared = 10'000;  // nanoseconds, for the look-ups and the order of keys of a query
+    const auto costs = costs_of(lookups, tables.memory(), Listing::as_needed);
+    // as if the codes were in a cache: the least that a scan takes
+    const double scan = static_cast<double>(tables.n_codes) / 64 * costs.scan_compute;
+    pays_ = scan > (n_queries < many ? 10 : 4) * prepared;
+    effort_ = {.budget = scan / 2, .alone = scan / 2, .check = scan / 128};
+}
+
+bool OwnEffort::worth_a_try() const {
+    if (failed_.load(std::memory_order_relaxed) <= many / 4 + tried_.load(std::memory_order_relaxed) / 2) return true;
+    return skipped_.fetch_add(1, std::memory_order_relaxed) % many == many - 1;
+}
+
+void OwnEffort::note(bool finished) {
+    tried_.fetch_add(1, std::memory_order_relaxed);
+    failed_.fetch_add(!finished, std::memory_order_relaxed);
 }
 
 }  // namespace cghash

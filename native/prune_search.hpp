@@ -1,4 +1,5 @@
-// Search by tables, where and as long as it is likely to be faster than a scan.
+// Search by tables, where and as long as it is likely to be faster than a scan: by `Pruner` under the weights of an
+// index, by `OwnEffort` where each query has weights of its own.
 #pragma once
 #include <array>
 #include <atomic>
@@ -29,7 +30,6 @@ class Pruner {
 
     const Lookups& plain_;
     OrderedTables on_;
-    double n_blocks_;
     static constexpr std::array<std::int64_t, 2> sampled_k{10, 100};
     std::array<std::vector<double>, 2> samples_;  // what queries like the codes themselves take; ∞ for too much
     struct Past {
@@ -37,6 +37,25 @@ class Pruner {
         std::atomic<std::int64_t> skipped{0};
     };
     mutable std::array<Past, 2> pasts_;
+};
+
+// What the queries of one search may spend on pruning, each under weights of its own. No sample tells beforehand how
+// they fare, so that each is watched, and where most fail, few are tried.
+class OwnEffort {
+   public:
+    OwnEffort(const PruneTables& tables, const Lookups& lookups, std::int64_t n_queries);
+
+    bool pays() const { return pays_; }
+    const Effort& effort() const { return effort_; }
+    bool worth_a_try() const;
+    void note(bool finished);
+
+   private:
+    static constexpr std::int64_t many = 16;  // queries
+    bool pays_;
+    Effort effort_;
+    std::atomic<std::int64_t> tried_{0}, failed_{0};
+    mutable std::atomic<std::int64_t> skipped_{0};
 };
 
 }  // namespace cghash

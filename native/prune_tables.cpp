@@ -41,7 +41,7 @@ int PruneTable::compare(const std::uint8_t* rest_of_code, std::int64_t place) co
 }
 
 std::int64_t PruneTable::find_group(const Bucket& bucket, const std::uint8_t* code) const {
-    std::uint8_t rest_of_code[128];
+    std::uint8_t rest_of_code[most_pruned_bytes];
     for (int j = 0; j < width(); ++j) rest_of_code[j] = code[rest[j]];
     auto low = bucket.first_group(), high = low + bucket.n_groups() - 1;
     while (low < high) {
@@ -80,7 +80,7 @@ void PruneTables::find_places(const std::uint8_t* codes, int n, std::int64_t* pl
     struct Search {
         Bucket bucket;
         std::int64_t low, high;  // the group is one of these: the last that does not begin with a later code
-        std::uint8_t rest[128];
+        std::uint8_t rest[most_pruned_bytes];
         std::int64_t middle() const { return (low + high + 1) / 2; }
     } searches[at_once];
     const auto ask = [&](std::int64_t group) {
@@ -89,11 +89,11 @@ void PruneTables::find_places(const std::uint8_t* codes, int n, std::int64_t* pl
     };
     for (int i = 0; i < n; ++i) {
         auto& search = searches[i];
-        search.bucket = table.bucket(table.keys.number_of(table.key_of(codes + 128 * i)));
+        search.bucket = table.bucket(table.keys.number_of(table.key_of(codes + most_pruned_bytes * i)));
         search.low = search.high = search.bucket.first_group();
         if (search.bucket.empty()) continue;
         search.high += search.bucket.n_groups() - 1;
-        for (int j = 0; j < table.width(); ++j) search.rest[j] = codes[128 * i + table.rest[j]];
+        for (int j = 0; j < table.width(); ++j) search.rest[j] = codes[most_pruned_bytes * i + table.rest[j]];
         ask(search.middle());
     }
     for (bool going = true; going;) {

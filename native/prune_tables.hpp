@@ -97,7 +97,7 @@ struct PruneTables {
     std::int64_t memory() const;
     // Whether all that counts under some weights is held.
     bool suit(const Lookups& lookups) const;
-    // The places of up to `at_once` codes, (n, 128) bytes whose bits are in order, in the first table; -1 for none. Each
+    // The places of up to `at_once` codes, (n, most_pruned_bytes) bytes whose bits are in order, in the first table; -1 for none. Each
     // waits for memory, all together.
     static constexpr int at_once = 16;
     void find_places(const std::uint8_t* codes, int n, std::int64_t* places) const;

@@ -1,6 +1,7 @@
 #include <atomic>
 #include <memory>
 #include <numeric>
+#include <optional>
 
 #include "code_search.hpp"
 #include "parallel.hpp"
@@ -19,11 +20,11 @@ struct Aligned {
 // A query under way in one thread.
 class Scanned {
    public:
-    Scanned(const CodeQuery& ask, const std::uint8_t* query, std::int64_t limit, std::uint8_t* tables, bool alone,
-            ScanQuery& seen)
+    Scanned(const CodeQuery& ask, const Lookups& lookups, const std::uint8_t* query, std::int64_t limit,
+            std::uint8_t* tables, bool alone, ScanQuery& seen)
         : nearest(ask.k, limit, ask.ids == nullptr),
           query_(query),
-          lookups_(ask.lookups),
+          lookups_(lookups),
           tables_(tables),
           alone_(alone),
           seen_(seen) {
@@ -74,29 +75,37 @@ class Scanned {
     double scale_ = 0;
 };
 
+// Queries that are scanned together.
+struct Group {
+    std::span<const std::int64_t> which, limits;
+    std::vector<std::optional<Lookups>> own;  // of each, where they have weights of their own
+
+    const Lookups& lookups(const CodeQuery& ask, std::size_t i) const { return ask.lookups ? *ask.lookups : *own[i]; }
+};
+
 // All queries of a group in one thread.
 class Worker {
    public:
-    Worker(const CodeQuery& ask, std::span<const std::int64_t> which, std::span<const std::int64_t> limits)
+    Worker(const CodeQuery& ask, const Group& group)
         : ask_(ask),
-          seen_(which.size()),
+          seen_(group.which.size()),
           last_(0),
-          tables_(static_cast<std::uint8_t*>(
-              ::operator new(which.size() * ask.lookups.scan_size(), std::align_val_t{64}))) {
-        states_.reserve(which.size());
-        for (std::size_t i = 0; i < which.size(); ++i)
-            states_.emplace_back(ask, ask.query(which[i]), limits[i], tables_.get() + i * ask.lookups.scan_size(),
-                                 which.size() == 1, seen_[i]);
+          scan_size_(Lookups::scan_size(ask.codes.n_bytes(), ask.kernels)),
+          tables_(static_cast<std::uint8_t*>(::operator new(group.which.size() * scan_size_, std::align_val_t{64}))) {
+        states_.reserve(group.which.size());
+        for (std::size_t i = 0; i < group.which.size(); ++i)
+            states_.emplace_back(ask, group.lookups(ask, i), ask.query(group.which[i]), group.limits[i],
+                                 tables_.get() + i * scan_size_, group.which.size() == 1, seen_[i]);
     }
 
     // Blocks that lie together, of which the codes first … last − 1 count.
     void scan(const ScanRange& range, std::int64_t first, std::int64_t last) {
         first_ = first;
         last_ = last;
-        const auto group = std::max<std::size_t>(1, tables_bytes / ask_.lookups.scan_size());
-        for (begun_ = 0; begun_ < states_.size(); begun_ += group)
-            ask_.lookups.kernels.scan(range, ask_.codes.n_bytes(), seen_.data() + begun_,
-                                      static_cast<int>(std::min(group, states_.size() - begun_)), survivors, this);
+        const auto together = std::max<std::size_t>(1, tables_bytes / scan_size_);
+        for (begun_ = 0; begun_ < states_.size(); begun_ += together)
+            ask_.kernels.scan(range, ask_.codes.n_bytes(), seen_.data() + begun_,
+                              static_cast<int>(std::min(together, states_.size() - begun_)), survivors, this);
     }
     std::vector<Scanned>& states() { return states_; }
 
@@ -115,11 +124,18 @@ class Worker {
     std::vector<Scanned> states_;
     std::size_t begun_ = 0;
     std::int64_t first_ = 0, last_;
+    std::size_t scan_size_;
     std::unique_ptr<std::uint8_t, Aligned> tables_;
 };
 
-void scan_group(const CodeQuery& ask, std::span<const std::int64_t> which, std::span<const std::int64_t> limits,
-                std::int64_t first, std::int64_t last, Answers& answers, std::int64_t n_workers) {
+void scan_group(const CodeQuery& ask, Group group, std::int64_t first, std::int64_t last, Answers& answers,
+                std::int64_t n_workers) {
+    const auto [which, limits] = std::pair(group.which, group.limits);
+    if (!ask.lookups) group.own.resize(which.size());
+    constexpr std::int64_t few = 16;  // look-ups of which are made sooner than threads begin
+    const auto size = std::ssize(group.own);
+    parallel_chunks(size, static_cast<int>(std::min(n_workers, 1 + size / few)),
+                    [&](std::int64_t i) { group.own[i].emplace(ask.own_lookups(which[i])); });
     const auto first_block = first / 64, last_block = (last + 63) / 64;
     const auto tile = std::max<std::int64_t>(1, tile_bytes / ask.codes.block_size());
     const auto n_tiles = (last_block - first_block + tile - 1) / tile;
@@ -128,7 +144,7 @@ void scan_group(const CodeQuery& ask, std::span<const std::int64_t> which, std::
     for (std::size_t i = 0; i < which.size(); ++i) kth[i] = limits[i];
     std::vector<std::vector<std::vector<Found>>> found(n_workers);
     parallel_chunks(n_workers, static_cast<int>(n_workers), [&](std::int64_t self) {
-        Worker worker(ask, which, limits);
+        Worker worker(ask, group);
         for (std::int64_t at; (at = next.fetch_add(1)) < n_tiles;) {
             const auto begin = first_block + at * tile, end = std::min(begin + tile, last_block);
             ask.codes.each_piece(begin, end, [&](const std::uint8_t* blocks, std::int64_t number, std::int64_t count) {
@@ -171,14 +187,16 @@ Answers scan_search(const CodeQuery& ask, std::span<const std::int64_t> which, s
     const auto n_bytes = (last - first) * ask.codes.n_bytes(), tiles = 1 + n_bytes / tile_bytes;
     const auto kept = std::min(ask.k, last - first);
     const bool many = 64 * kept > last - first;  // whose distances and order take longer than the scan
-    const auto workers =
-        many ? ask.n_threads : scan_workers(n_bytes, std::ssize(which), ask.n_threads, ask.lookups.kernels);
+    const auto workers = many ? ask.n_threads : scan_workers(n_bytes, std::ssize(which), ask.n_threads, ask.kernels);
     const auto n_workers = std::clamp<std::int64_t>(workers, 1, tiles);
-    const auto state = static_cast<std::int64_t>(ask.lookups.scan_size()) + 24 * kept + 256;
-    const auto group = static_cast<std::size_t>(std::max<std::int64_t>(1, state_bytes / (state * n_workers)));
-    for (std::size_t begun = 0; begun < which.size(); begun += group) {
-        const auto count = std::min(group, which.size() - begun);
-        scan_group(ask, which.subspan(begun, count), limits.subspan(begun, count), first, last, answers, n_workers);
+    const auto tables = static_cast<std::int64_t>(Lookups::scan_size(ask.codes.n_bytes(), ask.kernels));
+    const auto own = ask.lookups ? 0 : Lookups::memory(ask.codes.n_bytes());
+    const auto state = own + n_workers * (tables + 24 * kept + 256);
+    const auto together = static_cast<std::size_t>(std::max<std::int64_t>(1, state_bytes / state));
+    for (std::size_t begun = 0; begun < which.size(); begun += together) {
+        const auto count = std::min(together, which.size() - begun);
+        const Group group{which.subspan(begun, count), limits.subspan(begun, count), {}};
+        scan_group(ask, group, first, last, answers, n_workers);
     }
     return answers;
 }

@@ -14,7 +14,9 @@ pytestmark = [pytest.mark.core, pytest.mark.portable]
 
 ISAS = native.instruction_sets() if native is not None else []
 needs_native = pytest.mark.skipif(native is None, reason="needs the native extension")
-WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 11, 16, 17, 20, 24, 33, 64, 128]
+WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 11, 16, 17, 20, 24, 33, 64, 128, 129, 512]
+MOST_PRUNED = 128  # bytes of codes that have tables
+KINDS = ["ones", "random", "zeros", "none", "wide"]
 PLENTY = 1e12
 TAMPERS = ["shorter", "some", "all", "most", "zeros", "mixed", "back"]
 
@@ -75,12 +77,21 @@ def some_weights(rng, n_bits, kind):
     return whole_weights(w, n_bits)[0]
 
 
+def own_weights(rng, n_queries, n_bits):
+    """Weights of each query's own, of every kind in turn (q, n_bits)."""
+    return np.stack([some_weights(rng, n_bits, KINDS[i % len(KINDS)]) for i in range(n_queries)])
+
+
+def radii(queries, radius):
+    return np.full(len(queries), radius, dtype=np.int64)
+
+
 @st.composite
 def cases(draw, most=1500):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_bytes, n = draw(st.sampled_from(WIDTHS)), draw(st.integers(0, most))
     codes = some_codes(rng, n, n_bytes, draw(st.sampled_from([0.0, 0.02, 0.1, 0.5])))
-    weights = some_weights(rng, 8 * n_bytes, draw(st.sampled_from(["ones", "random", "zeros", "none", "wide"])))
+    weights = some_weights(rng, 8 * n_bytes, draw(st.sampled_from(KINDS)))
     ids = draw(st.sampled_from([None, "shuffled"])) and rng.permutation(n).astype(np.int64) * 3
     share = draw(st.sampled_from([None, 0.05, 0.5, 0.95]))
     allowed = None if share is None else rng.random(n) < share
@@ -97,9 +108,8 @@ def assert_exact(blocks, case, k, n_threads):
         expected = (everything + [(np.inf, -1)] * k)[:k]
         assert list(zip(distances[row].tolist(), found[row].tolist(), strict=True)) == expected
     radius = within[0][len(within[0]) // 7][0] if within[0] else 5
-    offsets, distances, found = blocks.range_search(
-        queries, radius, weights, ids, *marks(allowed, len(codes)), n_threads
-    )
+    ask = queries, radii(queries, radius), weights, ids, *marks(allowed, len(codes))
+    offsets, distances, found = blocks.range_search(*ask, n_threads)
     pairs = list(zip(distances.tolist(), found.tolist(), strict=True))
     for row, everything in enumerate(within):
         assert pairs[offsets[row] : offsets[row + 1]] == [pair for pair in everything if pair[0] <= radius]
@@ -111,6 +121,23 @@ def test_search_is_what_is_written_out(kernels, case, k):
     assert_exact(holding(case[1], kernels), case, k, 1)
 
 
+@settings(max_examples=15)
+@given(case=cases(most=200), k=st.sampled_from([1, 7, 400]))
+def test_search_under_weights_of_each_query_is_what_is_written_out(kernels, case, k):
+    rng, codes, queries, _, ids, allowed = case
+    own = own_weights(rng, len(queries), 8 * codes.shape[1])
+    blocks, asked = holding(codes, kernels), (ids, *marks(allowed, len(codes)), 1, 1.0, True)
+    distances, found = blocks.search(queries, k, own.ravel(), *asked)
+    within = [written_out(codes, *pair, ids, allowed) for pair in zip(queries, own, strict=True)]
+    limits = np.array([everything[len(everything) // 7][0] if everything else 5 for everything in within])
+    offsets, near, who = blocks.range_search(queries, limits, own.ravel(), *asked)
+    pairs = list(zip(near.tolist(), who.tolist(), strict=True))
+    for row, everything in enumerate(within):
+        expected = (everything + [(np.inf, -1)] * k)[:k]
+        assert list(zip(distances[row].tolist(), found[row].tolist(), strict=True)) == expected
+        assert pairs[offsets[row] : offsets[row + 1]] == [pair for pair in everything if pair[0] <= limits[row]]
+
+
 def test_distances_are_multiples_of_a_unit(kernels):
     rng = np.random.default_rng(0)
     codes, weights = some_codes(rng, 50, 3, 0.5), some_weights(rng, 24, "random")
@@ -119,8 +146,8 @@ def test_distances_are_multiples_of_a_unit(kernels):
     for search, ask in [
         (blocks.search, (codes[:4], 60, weights, None, None, 50, 1)),
         (blocks.search_among, (codes[:4], some, 9, weights, None, 1)),
-        (blocks.range_search, (codes[:4], radius, weights, None, None, 50, 1)),
-        (blocks.range_search_among, (codes[:4], some, radius, weights, None, 1)),
+        (blocks.range_search, (codes[:4], radii(codes[:4], radius), weights, None, None, 50, 1)),
+        (blocks.range_search_among, (codes[:4], some, radii(codes[:4], radius), weights, None, 1)),
     ]:
         *offsets, whole, ids = search(*ask)
         *their_offsets, distances, their_ids = search(*ask, 0.3)
@@ -131,7 +158,7 @@ def test_distances_are_multiples_of_a_unit(kernels):
 
 
 def same_answers(native_blocks, twin_blocks, case, k, n_threads):
-    _, codes, queries, weights, ids, allowed = case
+    rng, codes, queries, weights, ids, allowed = case
     ask = queries, k, weights, ids, *marks(allowed, len(codes))
     expected = twin_blocks.search(*ask, 1)
     assert_equal(native_blocks.search(*ask, n_threads), expected)
@@ -140,8 +167,16 @@ def same_answers(native_blocks, twin_blocks, case, k, n_threads):
         assert_equal((answer[0] for answer in alone), (right[row] for right in expected))
     radius = int(np.median(expected[0][expected[1] >= 0])) if np.any(expected[1] >= 0) else 0
     for some in (queries, queries[:1]):  # on its own
-        ask = some, radius, weights, ids, *marks(allowed, len(codes))
+        ask = some, radii(some, radius), weights, ids, *marks(allowed, len(codes))
         assert_equal(native_blocks.range_search(*ask, n_threads), twin_blocks.range_search(*ask, 1))
+    own = own_weights(rng, len(queries), 8 * codes.shape[1])
+    own[0] = weights  # of bits that tables may all hold
+    limits = (own.sum(axis=1) * rng.random(len(own)) / 3).astype(np.int64)
+    for rows in (slice(None), slice(0, 1)):
+        ask = own[rows].ravel(), ids, *marks(allowed, len(codes))
+        for search, how in (("search", k), ("range_search", limits[rows])):
+            found = getattr(native_blocks, search)(queries[rows], how, *ask, n_threads, 1.0, True)
+            assert_equal(found, getattr(twin_blocks, search)(queries[rows], how, *ask, 1, 1.0, True))
 
 
 @settings(max_examples=40)
@@ -175,7 +210,7 @@ def test_pruning_finds_what_the_twin_finds_also_after_changes(isa, case, k, n_th
         allowed[:covered] = np.unpackbits(bits, count=covered, bitorder="little")
     always = data.draw(st.booleans())
     kept = blocks.prepare(weights, some, bits, PLENTY, always, 2, some_keys(data, n_bytes))
-    assert kept or not always or not covered or (bits is not None and not bits.any())
+    assert kept or not always or not covered or n_bytes > MOST_PRUNED or (bits is not None and not bits.any())
     blocks.append(codes[covered:])
     changed = rng.permutation(n)[: data.draw(st.integers(0, 6))].astype(np.int64)
     new = rng.integers(0, 256, (len(changed), n_bytes), dtype=np.uint8)
@@ -230,7 +265,10 @@ def test_two_threads_miss_nothing_that_is_far(k, key_bits):
         radius = int(plain.search(query, k, *ask, 1)[0][0, -1])
         for found, expected in [
             (blocks.search(query, k, *ask, 2), plain.search(query, k, *ask, 1)),
-            (blocks.range_search(query, radius, *ask, 2), plain.range_search(query, radius, *ask, 1)),
+            (
+                blocks.range_search(query, radii(query, radius), *ask, 2),
+                plain.range_search(query, radii(query, radius), *ask, 1),
+            ),
         ]:
             assert_equal(found, expected)
 
@@ -350,8 +388,14 @@ def test_search_among_positions(kernels, case, k):
     ask = weights, ids, *marks(allowed, len(codes)), 1
     few = weights, ids, 2
     assert_equal(blocks.search_among(queries, positions, k, *few), blocks.search(queries, k, *ask))
-    found = blocks.range_search_among(queries, positions, radius, *few)
-    assert_equal(found, blocks.range_search(queries, radius, *ask))
+    limits = radii(queries, radius)
+    found = blocks.range_search_among(queries, positions, limits, *few)
+    assert_equal(found, blocks.range_search(queries, limits, *ask))
+    own = own_weights(rng, len(queries), 8 * codes.shape[1]).ravel()
+    ask, few = (own, *ask[1:], 1.0, True), (own, *few[1:], 1.0, True)
+    assert_equal(blocks.search_among(queries, positions, k, *few), blocks.search(queries, k, *ask))
+    found = blocks.range_search_among(queries, positions, limits, *few)
+    assert_equal(found, blocks.range_search(queries, limits, *ask))
 
 
 @settings(max_examples=20)
@@ -395,7 +439,8 @@ def test_tables_that_were_tampered_with_are_refused_or_do_no_harm(data):
     for bits, n_allowed in ((None, 2000), (allowed, int(np.unpackbits(allowed).sum()))):
         second.search(codes[:20], 10, weights, None, bits, n_allowed, 1)
         second.search(codes[:1], 10, weights, None, bits, n_allowed, 2)
-        second.range_search(codes[:3], int(weights.sum()) // 5, weights, None, bits, n_allowed, 1)
+        second.range_search(codes[:3], radii(codes[:3], int(weights.sum()) // 5), weights, None, bits, n_allowed, 1)
+        second.search(codes[:9], 10, own_weights(rng, 9, 64).ravel(), None, bits, n_allowed, 1, 1.0, True)
 
 
 def tampered(array, how, rng):
@@ -411,7 +456,7 @@ def tampered(array, how, rng):
 
 
 def test_wrong_calls_are_refused(kernels):
-    for n_bytes in (0, 129):
+    for n_bytes in (0, 513):
         with pytest.raises(ValueError, match="n_bytes"):
             kernels.CodeBlocks(n_bytes)
     blocks = kernels.CodeBlocks(2)
@@ -436,6 +481,10 @@ def test_wrong_calls_are_refused(kernels):
         lambda: blocks.search(codes, 1, weights, no_ids, None, 3, 1),
         lambda: blocks.search(codes, 1, weights, None, np.zeros(2, dtype=np.uint8), 0, 1),
         lambda: blocks.search(np.zeros((1, 3), dtype=np.uint8), 1, weights, None, None, 3, 1),
+        lambda: blocks.search(codes, 1, weights, None, None, 3, 1, 1.0, True),  # of one query for three
+        lambda: blocks.search(codes, 1, np.repeat(-weights, 3), None, None, 3, 1, 1.0, True),
+        lambda: blocks.range_search(codes, np.ones(2, dtype=np.int64), weights, None, None, 3, 1),
+        lambda: blocks.range_search_among(codes, np.array([1]), np.ones(2, dtype=np.int64), weights, None, 1),
     ]
     for call in wrong:
         with pytest.raises(ValueError):  # noqa: PT011

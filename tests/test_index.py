@@ -344,7 +344,7 @@ codes8 = np.zeros((2, 1), dtype=np.uint8)
     ("wrong", "message"),
     [
         (lambda i: WeightedHammingIndex(0), "n_bits must be a whole number of at least 1, got 0"),
-        (lambda i: WeightedHammingIndex(1025), "n_bits must be at most 1024, got 1025"),
+        (lambda i: WeightedHammingIndex(4097), "n_bits must be at most 4096, got 4097"),
         (lambda i: WeightedHammingIndex(4, [1, 2]), "weights must be 4 numbers, one a bit"),
         (lambda i: WeightedHammingIndex(2, [1, -2]), "weights must be finite and 0 or more, got -2"),
         (lambda i: WeightedHammingIndex(2, n_jobs=0), "n_jobs must be None or a whole number other than 0"),

@@ -153,7 +153,7 @@ void scan_wide(const ScanRange& range, int n_bytes, ScanQuery* queries, int n_qu
                void* context) {
     constexpr int per_panel = panel_lookups(8);
     const int n_panels = n_bytes / 8;
-    Bytes index[all_lookups(128)];
+    Bytes index[all_lookups(512)];
     for (std::int64_t b = 0; b < range.n_blocks; ++b) {
         const std::uint8_t* p = range.blocks + b * 64 * n_bytes;
         for (int panel = 0; panel < n_panels; ++panel) panel_indices<8>(p + 512 * panel, index + per_panel * panel);

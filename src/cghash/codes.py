@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from . import _kernels
 from ._arrays import Bytes, Floats, Ints
 from ._validation import check_whole
 from .exceptions import InvalidInputError
@@ -12,8 +13,6 @@ from .exceptions import InvalidInputError
 __all__ = ["expand", "expansion_of", "pack", "repeat_bits", "unpack", "weighted_hamming", "whole_weights"]
 
 
-_FINE = 52  # weights are whole multiples of 2^-52 of the scale: sums of them are exact in float64
-_LEAST_EXPONENT = -1022  # so that the unit is a number above 0
 _BLOCK = 1 << 21  # numbers at a time: 16 MB
 
 
@@ -118,11 +117,25 @@ def whole_weights(weights: ArrayLike, n_bits: int) -> tuple[Ints, float]:
     >>> (whole * unit).tolist()
     [1.0, 2.0, 0.5]
     """
-    w = check_weights(weights, n_bits)
-    exponent = max(int(np.frexp(w.sum())[1]), _LEAST_EXPONENT)  # total < 2^exponent
-    # in two steps: the power alone may be too large for a float
-    whole = np.rint(np.ldexp(np.ldexp(w, -exponent), _FINE)).astype(np.int64)
-    return whole, float(np.ldexp(1.0, exponent - _FINE))
+    w = np.asarray(weights)
+    if w.shape != (n_bits,):
+        raise _wrong_shape(w, f"{n_bits} numbers, one a bit")
+    whole, units = whole_rows(w[None], n_bits)
+    return whole[0], float(units[0])
+
+
+def whole_rows(weights: NDArray[np.generic], n_columns: int) -> tuple[Ints, Floats]:
+    """`whole_weights` of each row (q, n_bits), with zeros up to (q, n_columns), and the rows' units (q,)."""
+    if weights.dtype.kind not in "buif":
+        raise _wrong_shape(weights, "numbers")
+    rows = np.ascontiguousarray(weights, dtype=np.float64)
+    try:
+        found: tuple[Ints, Floats] = _kernels.whole_rows(rows, n_columns)
+    except ValueError:
+        wrong = rows[~((rows >= 0) & (rows < np.inf))]
+        what = f"be finite and 0 or more, got {wrong[0]}" if wrong.size else "have a finite sum, got inf"
+        raise InvalidInputError(f"weights must {what}") from None
+    return found
 
 
 def expand(codes: ArrayLike, weights: ArrayLike, n_bits: int = 256) -> Bytes:
@@ -292,16 +305,31 @@ def check_weights(weights: ArrayLike, n_bits: int) -> Floats:
     array([1., 2.])
     """
     values = np.asarray(weights)
-    if values.shape != (n_bits,) or values.dtype.kind not in "buif":
-        raise InvalidInputError(f"weights must be {n_bits} numbers, one a bit, got {_describe(values)}")
-    w = values.astype(np.float64)
-    wrong = w[~((w >= 0) & (w < np.inf))]
-    if wrong.size:
-        raise InvalidInputError(f"weights must be finite and 0 or more, got {wrong[0]}")
-    with np.errstate(over="ignore"):
-        if not np.isfinite(w.sum()):
-            raise InvalidInputError("weights must have a finite sum, got inf")
-    return w
+    if values.shape != (n_bits,):
+        raise _wrong_shape(values, f"{n_bits} numbers, one a bit")
+    whole_rows(values[None], n_bits)
+    return values.astype(np.float64)
+
+
+def check_query_weights(weights: ArrayLike, n_queries: int, n_bits: int) -> NDArray[np.generic]:
+    """Return weights of queries as (n_queries, n_bits) numbers; one row serves all queries.
+
+    Examples
+    --------
+    >>> check_query_weights([1, 2], 2, 2)
+    array([[1, 2],
+           [1, 2]])
+    """
+    values = np.asarray(weights)
+    if values.shape == (n_bits,):
+        return np.broadcast_to(values, (n_queries, n_bits))
+    if values.shape != (n_queries, n_bits):
+        raise _wrong_shape(values, f"{n_bits} numbers, one a bit, or a row of them for each of {n_queries} queries")
+    return values
+
+
+def _wrong_shape(weights: NDArray[np.generic], wanted: str) -> InvalidInputError:
+    return InvalidInputError(f"weights must be {wanted}, got {_describe(weights)}")
 
 
 def _describe(values: NDArray[np.generic]) -> str:

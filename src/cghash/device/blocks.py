@@ -13,7 +13,7 @@ from .._kernels.twins.scanned_blocks import ScannedBlocks
 from .._tensors import device_of, import_torch, is_tensor, memory_for
 from ..exceptions import DeviceMemoryError, InvalidInputError
 from .scans import DeviceWeights, Segment, Tensor, passes_of
-from .search import Search, batches, gathered
+from .search import BATCH, Search, batches, gathered
 
 SMALL_SAMPLE, LARGE_SAMPLE = 1 << 18, 1 << 22  # codes, whose k-th nearest bounds that of all
 WHOLE = 1024  # capacities and samples are multiples of it, which kernels read at once
@@ -143,22 +143,23 @@ class DeviceBlocks(ScannedBlocks):
 
     def search(
         self, queries: Codes, k: int, weights: Ints, ids: Ints | None, allowed: Codes | None, n_allowed: int,
-        n_threads: int, unit: float = 1.0,
+        n_threads: int, unit: float = 1.0, own: bool = False,
     ) -> tuple[Floats, Ints]:  # fmt: skip
         """The k nearest of each query: distances, as multiples of `unit`, and ids (q, k), padded with (∞, -1)."""
         with memory_for("the search", None, self.device, _LOWER_SEARCH):
-            found = [search.nearest(k) for search in self._searches(queries, weights, ids, allowed)]
+            found = [search.nearest(k) for _, search in self._searches(queries, weights, ids, allowed, own)]
         none = np.zeros((0, k), dtype=np.int64)
         whole, near = (np.concatenate([none, *(answer[i] for answer in found)]) for i in (0, 1))
         return np.where(near < 0, np.inf, whole * np.float64(unit)), near
 
     def range_search(
-        self, queries: Codes, radius: int, weights: Ints, ids: Ints | None, allowed: Codes | None, n_allowed: int,
-        n_threads: int, unit: float = 1.0,
+        self, queries: Codes, radii: Ints, weights: Ints, ids: Ints | None, allowed: Codes | None, n_allowed: int,
+        n_threads: int, unit: float = 1.0, own: bool = False,
     ) -> tuple[Ints, Floats, Ints]:  # fmt: skip
-        """All codes within the radius: offsets (q + 1,), distances, as multiples of `unit`, and ids."""
+        """All codes within each query's radius: offsets (q + 1,), distances, as multiples of `unit`, and ids."""
         with memory_for("the search", None, self.device, _LOWER_SEARCH):
-            found = [search.within(radius) for search in self._searches(queries, weights, ids, allowed)]
+            searches = self._searches(queries, weights, ids, allowed, own)
+            found = [search.within(radii[rows]) for rows, search in searches]
         offsets, whole, near = gathered(found)
         return offsets, whole * np.float64(unit), near
 
@@ -187,12 +188,18 @@ class DeviceBlocks(ScannedBlocks):
     def _changed(self) -> None:
         self.version, self._samples = object(), {}
 
-    def _searches(self, queries: Codes, weights: Ints, ids: Ints | None, allowed: Codes | None) -> Iterator[Search]:
-        """One batch after the other: what each has on the device is given back before the next."""
-        words, own = self._words_of(queries), self._weights_of(weights)
+    def _searches(
+        self, queries: Codes, weights: Ints, ids: Ints | None, allowed: Codes | None, own: bool
+    ) -> Iterator[tuple[slice, Search]]:
+        """One batch after the other: what each has on the device is given back before the next.
+
+        A query with weights of its own is alone.
+        """
+        words = self._words_of(queries)
         marks = None if allowed is None else self._marks_of(allowed)
-        for rows in batches(len(queries)):
-            yield Search(self, words[rows].contiguous(), own, ids, marks)
+        for rows in batches(len(queries), 1 if own else BATCH):
+            asked = self._new_weights(weights.reshape(len(queries), -1)[rows][0]) if own else self._weights_of(weights)
+            yield rows, Search(self, words[rows].contiguous(), asked, ids, marks)
 
     def _some(self, positions: Ints) -> DeviceBlocks:
         """Blocks of the codes at some positions."""
@@ -204,11 +211,16 @@ class DeviceBlocks(ScannedBlocks):
         return some
 
     def _weights_of(self, weights: Ints) -> DeviceWeights:
+        """Weights of all queries; they stay on the device for the next search."""
+        new = self._new_weights(weights)
+        if self._weights is None or not np.array_equal(self._weights.weights, new.weights):
+            self._weights = new
+        return self._weights
+
+    def _new_weights(self, weights: Ints) -> DeviceWeights:
         padded = np.zeros(32 * self.n_words, dtype=np.int64)
         padded[: len(weights)] = weights
-        if self._weights is None or not np.array_equal(self._weights.weights, padded):
-            self._weights = DeviceWeights(padded, self.device)
-        return self._weights
+        return DeviceWeights(padded, self.device)
 
     def _marks_of(self, allowed: Codes) -> Tensor:
         """Marks on the device; those of removed positions stay there as long as they are the same array."""

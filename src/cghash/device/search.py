@@ -149,9 +149,9 @@ class Search:
 
     # All within a radius
 
-    def within(self, radius: int) -> tuple[Ints, Ints, Ints]:
-        """Offsets (q + 1,), distances and ids of all codes within a radius."""
-        limits = import_torch().full((len(self.given),), radius, device=self.blocks.device)
+    def within(self, radii: Ints) -> tuple[Ints, Ints, Ints]:
+        """Offsets (q + 1,), distances and ids of all codes within each query's radius."""
+        limits = import_torch().from_numpy(np.array(radii)).to(self.blocks.device)
         parts = [self._ranked(piece, None) for piece, _ in self._pieces(limits, are_known=False)]
         none = np.zeros(0, dtype=np.int64)
         distances, positions, owners = (np.concatenate([none, *(part[i] for part in parts)]) for i in range(3))
@@ -215,8 +215,8 @@ def _ranks(owners: Ints) -> Ints:
     return at - np.maximum.accumulate(np.where(is_first, at, 0))
 
 
-def batches(n_queries: int) -> list[slice]:
-    return [slice(first, min(first + BATCH, n_queries)) for first in range(0, n_queries, BATCH)]
+def batches(n_queries: int, size: int) -> list[slice]:
+    return [slice(first, min(first + size, n_queries)) for first in range(0, n_queries, size)]
 
 
 def gathered(parts: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:

@@ -14,7 +14,7 @@ from .._tensors import is_tensor
 from ..codes import check_padding
 from ..exceptions import InvalidInputError
 
-MOST_BITS = 1024
+MOST_BITS = 4096
 LARGEST_ID = 2**63 - 2  # so that there is one more
 
 _BYTE = np.dtype(np.uint8)

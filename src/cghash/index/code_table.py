@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +13,7 @@ from .. import _kernels
 from .._arrays import Array, Codes, Floats, Ints
 from .._tensors import device_of, is_on_gpu, is_tensor
 from .._validation import check_jobs, check_whole
-from ..codes import check_weights, whole_weights
+from ..codes import check_query_weights, check_weights, whole_rows
 from ..exceptions import InvalidInputError
 from .changes import ADD, ADD_FROM, ADD_WITH_IDS, REMOVE, REWEIGHT, UNWEIGHT, UPDATE, Change
 from .checks import MOST_BITS, check_codes, check_different, check_functions, check_ids
@@ -28,6 +27,13 @@ _WITH_TABLES = 5.0  # times the codes' bytes: what codes and tables together may
 
 Step = tuple[Change, Callable[[], None]]
 """A change, checked against what is held, and the work that makes it: all of it, or none after an error."""
+
+
+class OwnWeights(NamedTuple):
+    """Weights that queries have of their own."""
+
+    whole: Ints  # (q·8·n_bytes,) as multiples of each query's unit
+    units: Floats  # (q,)
 
 
 class CodeTable:
@@ -195,12 +201,10 @@ class CodeTable:
             raise
 
     def _set_weights(self, weights: Floats | None) -> None:
-        whole, unit = whole_weights(np.ones(self.n_bits) if weights is None else weights, self.n_bits)
-        padded = np.zeros(8 * self.n_bytes, dtype=np.int64)  # the bits past n_bits count nothing
-        padded[: self.n_bits] = whole
-        self.blocks.reweight(padded)
+        own = self.own_weights(np.ones(self.n_bits) if weights is None else weights, 1)
+        self.blocks.reweight(own.whole)
         # what did not pay before may pay now
-        self._replace(weights=weights, whole=padded, unit=unit, pruning=Pruning())
+        self._replace(weights=weights, whole=own.whole, unit=float(own.units[0]), pruning=Pruning())
 
     def _replace(self, **attributes: Any) -> None:
         """Set them in one step, which nothing interrupts."""
@@ -208,29 +212,50 @@ class CodeTable:
 
     # Search
 
-    def search(self, queries: Codes, wanted: int, which: ArrayLike | None) -> tuple[Floats, Ints, bool]:
+    def own_weights(self, weights: ArrayLike, n_queries: int) -> OwnWeights:
+        """Weights of so many queries, in place of the table's."""
+        rows = check_query_weights(weights, n_queries, self.n_bits)
+        whole, units = whole_rows(rows, 8 * self.n_bytes)  # the bits past n_bits count nothing
+        return OwnWeights(whole.reshape(-1), units)
+
+    def search(
+        self, queries: Codes, wanted: int, which: ArrayLike | None, own: OwnWeights | None
+    ) -> tuple[Floats, Ints, bool]:
         """As many of the nearest as there are, of those that a filter lets through; whether it is time to prepare."""
         n, pruning, blocks = self.ids.n, self.pruning, self.blocks
-        began = perf_counter() if self.prune and pruning.may_pay(blocks, n) else None
+        began = perf_counter() if self.prune and own is None and pruning.may_pay(blocks, n) else None
         count, bits, positions = select(which, self.ids)
         k = wanted if wanted < count else count  # min() would be a call
-        ids = self.ids.explicit
+        ids, whole, unit = self.ids.explicit, self.whole, self.unit
+        if own is not None:
+            whole, unit = own.whole, 1.0
         if k == 0:
             distances, found = np.zeros((len(queries), 0)), np.zeros((len(queries), 0), dtype=np.int64)
         elif positions is None:
-            distances, found = blocks.search(queries, k, self.whole, ids, bits, count, self.n_threads, self.unit)
+            how = self.n_threads, unit, own is not None
+            distances, found = blocks.search(queries, k, whole, ids, bits, count, *how)
         else:
-            distances, found = blocks.search_among(queries, positions, k, self.whole, ids, self.n_threads, self.unit)
+            how = self.n_threads, unit, own is not None
+            distances, found = blocks.search_among(queries, positions, k, whole, ids, *how)
+        if own is not None:
+            distances *= own.units[:, None]
         return distances, found, began is not None and pruning.has_paid(perf_counter() - began, n)
 
-    def within(self, queries: Codes, radius: float, which: ArrayLike | None) -> tuple[Ints, Floats, Ints]:
+    def within(
+        self, queries: Codes, radius: float, which: ArrayLike | None, own: OwnWeights | None
+    ) -> tuple[Ints, Floats, Ints]:
         """All within a radius, of those that a filter lets through: offsets, distances and ids."""
         count, bits, positions = select(which, self.ids)
-        limit = math.floor(min(radius / self.unit, 2.0**53))
-        weights, ids, threads, unit = self.whole, self.ids.explicit, self.n_threads, self.unit
-        if positions is not None:
-            return self.blocks.range_search_among(queries, positions, limit, weights, ids, threads, unit)  # type: ignore[no-any-return]
-        return self.blocks.range_search(queries, limit, weights, ids, bits, count, threads, unit)  # type: ignore[no-any-return]
+        units = np.full(len(queries), self.unit) if own is None else own.units
+        with np.errstate(over="ignore"):
+            radii = np.floor(np.minimum(radius / units, 2.0**53)).astype(np.int64)
+        how = self.n_threads, 1.0, own is not None
+        asked = (radii, self.whole if own is None else own.whole, self.ids.explicit)
+        if positions is None:
+            offsets, distances, found = self.blocks.range_search(queries, *asked, bits, count, *how)
+        else:
+            offsets, distances, found = self.blocks.range_search_among(queries, positions, *asked, *how)
+        return offsets, distances * np.repeat(units, np.diff(offsets)), found
 
     # Pruning
 

@@ -33,7 +33,7 @@ class WeightedHammingIndex:
 
     Parameters
     ----------
-    n_bits : int, 1 to 1024
+    n_bits : int, 1 to 4096
     weights : (n_bits,) array, 0 or more, default=None
         What each bit counts; None counts every bit as 1.
     prune : bool, default=True
@@ -247,13 +247,22 @@ class WeightedHammingIndex:
 
     # Search
 
-    def search(self, codes: ArrayLike, k: int, *, filter: ArrayLike | None = None) -> tuple[Floats, Ints]:  # noqa: A002
+    def search(
+        self,
+        codes: ArrayLike,
+        k: int,
+        *,
+        weights: ArrayLike | None = None,
+        filter: ArrayLike | None = None,  # noqa: A002
+    ) -> tuple[Floats, Ints]:
         """The k nearest items of each query.
 
         Parameters
         ----------
         codes : (q, n_bytes) uint8, or one code (n_bytes,)
         k : int
+        weights : (q, n_bits) or (n_bits,), 0 or more, optional
+            What each bit counts for each query, or for all, in place of the index's weights; `model.query` gives them.
         filter : array, optional
             Search among some items only: their ids, or a boolean mask over `ids`.
 
@@ -266,7 +275,8 @@ class WeightedHammingIndex:
         table = self._table
         queries, single = check_queries(codes, table.n_bits)
         wanted = check_answers(len(queries), k)
-        distances, ids, paid = self._lock.read(table.search, queries, wanted, filter)
+        own = None if weights is None else table.own_weights(weights, len(queries))
+        distances, ids, paid = self._lock.read(table.search, queries, wanted, filter, own)
         if paid and not self._lock.is_mine():  # a search inside another leaves that to it
             self._lock.write(table.prepare_unasked)
         if ids.shape[1] < wanted:
@@ -282,9 +292,10 @@ class WeightedHammingIndex:
         codes: ArrayLike,
         radius: float,
         *,
+        weights: ArrayLike | None = None,
         filter: ArrayLike | None = None,  # noqa: A002
     ) -> tuple[Ints, Floats, Ints]:
-        """All items within a distance of each query.
+        """All items within a distance of each query; `weights` and `filter` as for `search`.
 
         Returns
         -------
@@ -294,7 +305,8 @@ class WeightedHammingIndex:
         """
         queries, _ = check_queries(codes, self.n_bits)
         limit = check_radius(radius)
-        offsets, distances, found = self._lock.read(self._table.within, queries, limit, filter)
+        own = None if weights is None else self._table.own_weights(weights, len(queries))
+        offsets, distances, found = self._lock.read(self._table.within, queries, limit, filter, own)
         # NumPy's own int64, which it prints without its name
         return offsets.view(np.int64), distances, found.view(np.int64)
 

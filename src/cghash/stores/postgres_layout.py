@@ -17,7 +17,6 @@ from .._arrays import Ints
 from .._validation import check_whole
 from ..codes import expansion_of
 from ..exceptions import FormatError, InvalidInputError
-from ..index.checks import MOST_BITS
 from .base import require
 from .origin import Origin, read_header
 from .ranking import least_distances
@@ -26,6 +25,7 @@ sql = require("psycopg.sql", "postgres")
 
 VERSION = 1  # of the table: its columns and functions
 OWN = ("id", "code", "expanded")  # columns of ours; others are the user's
+MOST_BITS = 1024  # of a code
 MOST_EXPANDED = 64000  # what pgvector indexes
 _LONGEST = 63  # bytes of a name in PostgreSQL
 _PIECE = 62  # bits that fit into a bigint, without its sign

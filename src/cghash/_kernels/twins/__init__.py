@@ -14,6 +14,7 @@ from .rankings import rank_codes as rank_codes
 from .rankings import rank_keys as rank_keys
 from .shared_lock import SharedLock as SharedLock
 from .stumps import StumpRanks as StumpRanks
+from .weights import whole_rows as whole_rows
 
 
 def instruction_set() -> str:

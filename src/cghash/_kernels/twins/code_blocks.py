@@ -22,8 +22,8 @@ class CodeBlocks(ScannedBlocks):
     """
 
     def __init__(self, n_bytes: int) -> None:
-        if not 1 <= n_bytes <= 128:
-            raise ValueError("n_bytes must lie between 1 and 128")
+        if not 1 <= n_bytes <= 512:
+            raise ValueError("n_bytes must lie between 1 and 512")
         self._codes = np.empty((0, n_bytes), dtype=np.uint8)
         self._n = 0
 
@@ -81,27 +81,29 @@ class CodeBlocks(ScannedBlocks):
 
     def search(
         self, queries: Codes, k: int, weights: Ints, ids: Ints | None, allowed: Bytes | None, n_allowed: int,
-        n_threads: int, unit: float = 1.0,
+        n_threads: int, unit: float = 1.0, own: bool = False,
     ) -> tuple[Floats, Ints]:  # fmt: skip
         """The k nearest of each query: distances, as multiples of `unit`, and ids (q, k), padded with (∞, -1)."""
-        self._check_query(queries, weights, ids, allowed)
+        rows = self._checked_weights(queries, weights, ids, allowed, own)
         if k < 1:
             raise ValueError("k must be at least 1")
         distances, found = np.full((len(queries), k), np.inf), np.full((len(queries), k), -1)
         for row, query in enumerate(queries):
-            d, i = self._ranked(query, weights, ids, allowed)
+            d, i = self._ranked(query, rows[row], ids, allowed)
             distances[row, : len(d)], found[row, : len(i)] = d[:k] * unit, i[:k]
         return distances, found
 
     def range_search(
-        self, queries: Codes, radius: int, weights: Ints, ids: Ints | None, allowed: Bytes | None, n_allowed: int,
-        n_threads: int, unit: float = 1.0,
+        self, queries: Codes, radii: Ints, weights: Ints, ids: Ints | None, allowed: Bytes | None, n_allowed: int,
+        n_threads: int, unit: float = 1.0, own: bool = False,
     ) -> tuple[Ints, Floats, Ints]:  # fmt: skip
-        """All codes within the radius: offsets (q + 1,), distances, as multiples of `unit`, and ids."""
-        self._check_query(queries, weights, ids, allowed)
+        """All codes within each query's radius: offsets (q + 1,), distances, as multiples of `unit`, and ids."""
+        rows = self._checked_weights(queries, weights, ids, allowed, own)
+        if len(radii) != len(queries):
+            raise ValueError("radii must be as many as queries")
         found = []
-        for query in queries:
-            d, i = self._ranked(query, weights, ids, allowed)
+        for query, row, radius in zip(queries, rows, radii, strict=True):
+            d, i = self._ranked(query, row, ids, allowed)
             found.append((d[d <= radius] * unit, i[d <= radius]))
         offsets = np.cumsum([0, *(len(d) for d, _ in found)])
         distances = np.concatenate([np.zeros(0), *(d for d, _ in found)])
@@ -140,16 +142,20 @@ class CodeBlocks(ScannedBlocks):
         if np.any((positions < 0) | (positions >= self._n)):
             raise ValueError("positions must lie between 0 and n_codes - 1")
 
-    def _check_query(self, queries: Codes, weights: Ints, ids: Ints | None, allowed: Any) -> None:
+    def _checked_weights(self, queries: Codes, weights: Ints, ids: Ints | None, allowed: Any, own: bool) -> Ints:
+        """The weights of each query (q, 8·n_bytes), where all that is asked fits the codes."""
         self._check_width(queries)
-        if weights.size != 8 * self.n_bytes:
-            raise ValueError("weights must have one entry for each bit of n_bytes")
-        if np.any(weights < 0) or int(weights.sum()) >= 2**53:
+        n_rows = len(queries) if own else 1
+        if weights.size != n_rows * 8 * self.n_bytes:
+            raise ValueError(f"weights must have one entry for each bit of {'each query' if own else 'n_bytes'}")
+        rows = weights.reshape(n_rows, 8 * self.n_bytes)
+        if np.any(rows < 0) or np.any(rows.sum(axis=1) >= 2**53):
             raise ValueError("weights must not be negative, and their sum below 2^53")
         if ids is not None and ids.size != self._n:
             raise ValueError("ids must be as many as codes")
         if allowed is not None and allowed.size != -(-self._n // 8):
             raise ValueError("allowed must have a bit for each code")
+        return np.broadcast_to(rows, (len(queries), rows.shape[1]))
 
 
 def _distances(query: Codes, codes: Codes, weights: Ints) -> Ints:

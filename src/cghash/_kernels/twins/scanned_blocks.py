@@ -9,7 +9,10 @@ from ..._arrays import Bytes, Codes, Floats, Ints
 
 
 class ScannedBlocks:
-    """The part of `CodeBlocks` that follows where nothing is built; `search` and `range_search` are the class's own."""
+    """The part of `CodeBlocks` that follows where nothing is built; `search` and `range_search` are the class's own.
+
+    `weights` are those of all queries (8·n_bytes,), or, where they are each query's `own`, (q·8·n_bytes,).
+    """
 
     n_prepared = 0  # codes, from the first on, that what `prepare` built covers
 
@@ -19,21 +22,22 @@ class ScannedBlocks:
 
     def search_among(
         self, queries: Codes, positions: Ints, k: int, weights: Ints, ids: Ints | None, n_threads: int,
-        unit: float = 1.0,
+        unit: float = 1.0, own: bool = False,
     ) -> tuple[Floats, Ints]:  # fmt: skip
         """As `search`, among some positions only, which differ."""
-        blocks, own, allowed = self._among(positions, ids)
-        found: tuple[Floats, Ints] = blocks.search(queries, k, weights, own, allowed, len(positions), n_threads, unit)
+        blocks, names, allowed = self._among(positions, ids)
+        asked = (weights, names, allowed, len(positions), n_threads, unit, own)
+        found: tuple[Floats, Ints] = blocks.search(queries, k, *asked)
         return found
 
     def range_search_among(
-        self, queries: Codes, positions: Ints, radius: int, weights: Ints, ids: Ints | None, n_threads: int,
-        unit: float = 1.0,
+        self, queries: Codes, positions: Ints, radii: Ints, weights: Ints, ids: Ints | None, n_threads: int,
+        unit: float = 1.0, own: bool = False,
     ) -> tuple[Ints, Floats, Ints]:  # fmt: skip
         """As `range_search`, among some positions only, which differ."""
-        blocks, own, allowed = self._among(positions, ids)
-        asked = (weights, own, allowed, len(positions), n_threads, unit)
-        found: tuple[Ints, Floats, Ints] = blocks.range_search(queries, radius, *asked)
+        blocks, names, allowed = self._among(positions, ids)
+        asked = (weights, names, allowed, len(positions), n_threads, unit, own)
+        found: tuple[Ints, Floats, Ints] = blocks.range_search(queries, radii, *asked)
         return found
 
     def prepare(
