@@ -116,7 +116,7 @@ OwnEffort::OwnEffort(const PruneTables& tables, const Lookups& lookups, std::int
     const auto costs = costs_of(lookups, tables.memory(), Listing::as_needed);
     // as if the codes were in a cache: the least that a scan takes
     const double scan = static_cast<double>(tables.n_codes) / 64 * costs.scan_compute;
-    pays_ = scan > (n_queries < many ? 10 : 4) * prepared;
+    pays_ = scan > (n_queries < many ? 16 : 4) * prepared;
     effort_ = {.budget = scan / 2, .alone = scan / 2, .check = scan / 128};
 }
 
