@@ -1,4 +1,5 @@
 #include <atomic>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -86,7 +87,7 @@ struct Group {
 // All queries of a group in one thread.
 class Worker {
    public:
-    Worker(const CodeQuery& ask, const Group& group)
+    Worker(const CodeQuery& ask, const Group& group, std::span<const std::int64_t> limits)
         : ask_(ask),
           seen_(group.which.size()),
           last_(0),
@@ -94,7 +95,7 @@ class Worker {
           tables_(static_cast<std::uint8_t*>(::operator new(group.which.size() * scan_size_, std::align_val_t{64}))) {
         states_.reserve(group.which.size());
         for (std::size_t i = 0; i < group.which.size(); ++i)
-            states_.emplace_back(ask, group.lookups(ask, i), ask.query(group.which[i]), group.limits[i],
+            states_.emplace_back(ask, group.lookups(ask, i), ask.query(group.which[i]), limits[i],
                                  tables_.get() + i * scan_size_, group.which.size() == 1, seen_[i]);
     }
 
@@ -128,30 +129,30 @@ class Worker {
     std::unique_ptr<std::uint8_t, Aligned> tables_;
 };
 
-void scan_group(const CodeQuery& ask, Group group, std::int64_t first, std::int64_t last, Answers& answers,
-                std::int64_t n_workers) {
-    const auto [which, limits] = std::pair(group.which, group.limits);
-    if (!ask.lookups) group.own.resize(which.size());
-    constexpr std::int64_t few = 16;  // look-ups of which are made sooner than threads begin
-    const auto size = std::ssize(group.own);
-    parallel_chunks(size, static_cast<int>(std::min(n_workers, 1 + size / few)),
-                    [&](std::int64_t i) { group.own[i].emplace(ask.own_lookups(which[i])); });
-    const auto first_block = first / 64, last_block = (last + 63) / 64;
-    const auto tile = std::max<std::int64_t>(1, tile_bytes / ask.codes.block_size());
-    const auto n_tiles = (last_block - first_block + tile - 1) / tile;
+// Codes first … last − 1; of their tiles, so many blocks each, one in `step`.
+struct Range {
+    std::int64_t first, last, tile, step = 1;
+};
+
+// What each query of a group finds.
+Answers scan_tiles(const CodeQuery& ask, const Group& group, std::span<const std::int64_t> limits, const Range& range,
+                   std::int64_t n_workers) {
+    const auto n = group.which.size();
+    const auto first_block = range.first / 64, last_block = (range.last + 63) / 64, apart = range.tile * range.step;
+    const auto n_tiles = (last_block - first_block + apart - 1) / apart;
     std::atomic<std::int64_t> next{0};
-    std::vector<std::atomic<std::int64_t>> kth(which.size());
-    for (std::size_t i = 0; i < which.size(); ++i) kth[i] = limits[i];
-    std::vector<std::vector<std::vector<Found>>> found(n_workers);
+    std::vector<std::atomic<std::int64_t>> kth(n);
+    for (std::size_t i = 0; i < n; ++i) kth[i] = limits[i];
+    std::vector<Answers> found(n_workers);
     parallel_chunks(n_workers, static_cast<int>(n_workers), [&](std::int64_t self) {
-        Worker worker(ask, group);
+        Worker worker(ask, group, limits);
         for (std::int64_t at; (at = next.fetch_add(1)) < n_tiles;) {
-            const auto begin = first_block + at * tile, end = std::min(begin + tile, last_block);
+            const auto begin = first_block + at * apart, end = std::min(begin + range.tile, last_block);
             ask.codes.each_piece(begin, end, [&](const std::uint8_t* blocks, std::int64_t number, std::int64_t count) {
-                worker.scan({blocks, number, count}, first, last);
+                worker.scan({blocks, number, count}, range.first, range.last);
             });
             if (n_workers == 1) continue;
-            for (std::size_t i = 0; i < which.size(); ++i) {  // what one thread knows helps the others
+            for (std::size_t i = 0; i < n; ++i) {  // what one thread knows helps the others
                 auto& state = worker.states()[i];
                 auto known = kth[i].load(std::memory_order_relaxed);
                 const auto mine = state.nearest.kth();
@@ -162,13 +163,52 @@ void scan_group(const CodeQuery& ask, Group group, std::int64_t first, std::int6
         }
         for (auto& state : worker.states()) found[self].push_back(state.nearest.sorted());
     });
-    for (std::size_t i = 0; i < which.size(); ++i) {
-        auto& answer = answers[which[i]];
-        answer = std::move(found[0][i]);
+    for (std::size_t i = 0; i < n; ++i) {
+        auto& answer = found[0][i];
         for (std::int64_t worker = 1; worker < n_workers; ++worker)
             answer.insert(answer.end(), found[worker][i].begin(), found[worker][i].end());
         if (n_workers > 1) std::sort(answer.begin(), answer.end());
-        if (static_cast<std::int64_t>(answer.size()) > ask.k) answer.resize(static_cast<std::size_t>(ask.k));
+        if (std::ssize(answer) > ask.k) answer.resize(static_cast<std::size_t>(ask.k));
+    }
+    return std::move(found[0]);
+}
+
+// Distances within which the k nearest lie, almost surely: of a sample of the codes, one more than the k nearest of all
+// should have in it. Without them, many more codes would be compared exactly than are among the nearest in the end.
+std::vector<std::int64_t> sampled_limits(const CodeQuery& ask, const Group& group, const Range& range,
+                                         std::int64_t n_workers) {
+    constexpr std::int64_t blocks = 4, in_sample = 64;  // that lie together; of the k nearest, about
+    CodeQuery some = ask;
+    const auto step = std::clamp<std::int64_t>(ask.k / in_sample, 4, 64);
+    const double expected = static_cast<double>(ask.k) / static_cast<double>(step);
+    some.k = static_cast<std::int64_t>(expected + 3 * std::sqrt(expected)) + 3;
+    const auto found = scan_tiles(some, group, group.limits, {range.first, range.last, blocks, step}, n_workers);
+    std::vector<std::int64_t> limits(group.limits.begin(), group.limits.end());
+    for (std::size_t i = 0; i < limits.size(); ++i)
+        if (std::ssize(found[i]) == some.k) limits[i] = std::min(limits[i], found[i].back().distance);
+    return limits;
+}
+
+void scan_group(const CodeQuery& ask, Group group, const Range& range, Answers& answers, std::int64_t n_workers) {
+    const auto n = group.which.size();
+    if (!ask.lookups) group.own.resize(n);
+    constexpr std::int64_t few = 16;  // look-ups of which are made sooner than threads begin
+    const auto own = std::ssize(group.own);
+    parallel_chunks(own, static_cast<int>(std::min(n_workers, 1 + own / few)),
+                    [&](std::int64_t i) { group.own[i].emplace(ask.own_lookups(group.which[i])); });
+    constexpr std::int64_t least = 32, share = 64;  // a sample pays for so many of the codes, one in so many
+    const bool sampled = ask.k >= least && ask.k <= (range.last - range.first) / share;
+    const auto limits = sampled ? sampled_limits(ask, group, range, n_workers)
+                                : std::vector<std::int64_t>(group.limits.begin(), group.limits.end());
+    auto found = scan_tiles(ask, group, limits, range, n_workers);
+    for (std::size_t i = 0; i < n; ++i) {
+        const bool missed = limits[i] < group.limits[i] && std::ssize(found[i]) < ask.k;
+        if (missed) {  // the sample was of other codes than the rest
+            Group alone{group.which.subspan(i, 1), group.limits.subspan(i, 1), {}};
+            if (!ask.lookups) alone.own.push_back(std::move(group.own[i]));
+            found[i] = std::move(scan_tiles(ask, alone, alone.limits, range, n_workers)[0]);
+        }
+        answers[group.which[i]] = std::move(found[i]);
     }
 }
 
@@ -193,10 +233,11 @@ Answers scan_search(const CodeQuery& ask, std::span<const std::int64_t> which, s
     const auto own = ask.lookups ? 0 : Lookups::memory(ask.codes.n_bytes());
     const auto state = own + n_workers * (tables + 24 * kept + 256);
     const auto together = static_cast<std::size_t>(std::max<std::int64_t>(1, state_bytes / state));
+    const Range range{first, last, std::max<std::int64_t>(1, tile_bytes / ask.codes.block_size())};
     for (std::size_t begun = 0; begun < which.size(); begun += together) {
         const auto count = std::min(together, which.size() - begun);
         const Group group{which.subspan(begun, count), limits.subspan(begun, count), {}};
-        scan_group(ask, group, first, last, answers, n_workers);
+        scan_group(ask, group, range, answers, n_workers);
     }
     return answers;
 }

@@ -185,6 +185,23 @@ def test_scan_finds_what_the_twin_finds(isa, case, k, n_threads):
     same_answers(holding(case[1]), holding(case[1], twins), case, k, n_threads)
 
 
+@pytest.mark.parametrize("k", [32, 64, 150])
+@pytest.mark.parametrize("n_near", [20, 40, 200, 9600])
+@pytest.mark.parametrize("ids", [None, "shuffled"])
+def test_a_sample_of_the_codes_says_how_far_many_neighbours_are_and_may_be_wrong(isa, k, n_near, ids):
+    """The first codes are near: they are in the sample, which then says that more are near than are."""
+    rng = np.random.default_rng(n_near)
+    queries = rng.integers(0, 256, (5, 6), dtype=np.uint8)
+    codes = rng.integers(0, 256, (9600, 6), dtype=np.uint8)
+    codes[:n_near] = queries[np.arange(n_near) % 5] ^ np.packbits(rng.random((n_near, 48)) < 0.05, axis=1)
+    weights = some_weights(rng, 48, "random")
+    named = None if ids is None else rng.permutation(9600).astype(np.int64)
+    for allowed in (None, rng.random(9600) < 0.7):
+        case = rng, codes, queries, weights, named, allowed
+        for n_threads in (1, 3):
+            same_answers(holding(codes), holding(codes, twins), case, k, n_threads)
+
+
 def some_keys(data, n_bytes):
     """None, or the bits of up to four keys for which codes have room."""
     if data.draw(st.booleans()):
