@@ -107,6 +107,7 @@ def paper(rows: list[Row]) -> str:
 
 
 SPLITS = "python benchmarks/quality/paper.py --sets usps --methods paper,paper+roots --splits 100 --output paper_splits"
+QUERIES = "python benchmarks/quality/queries.py"
 SEARCH = "python benchmarks/speed/search.py"
 # Each page: the file of its measurement, what makes its table, and the command that measures
 TABLES: dict[str, tuple[str, Callable[[Any], str], str]] = {
@@ -117,6 +118,9 @@ TABLES: dict[str, tuple[str, Callable[[Any], str], str]] = {
     "criteria": ("criteria", criteria, "python benchmarks/speed/criteria.py"),
     "defaults": ("defaults", defaults, "python benchmarks/quality/defaults.py"),
     "unlabelled": ("unlabelled", quality_tables.unlabelled, "python benchmarks/quality/unlabelled.py"),
+    "queries_recall": ("queries", partial(quality_tables.queries, cell=quality_tables.top_100), QUERIES),
+    "queries_labels": ("queries", partial(quality_tables.queries, cell=quality_tables.label_gains, least=1), QUERIES),
+    "queries_embeddings": ("queries", quality_tables.embeddings, QUERIES),
     "landmarks": ("landmarks", quality_tables.landmarks, "python benchmarks/quality/landmarks.py"),
     "paper": ("paper", paper, "python benchmarks/quality/paper.py"),
     "paper_splits": ("paper_splits", paper, SPLITS),

@@ -183,6 +183,7 @@ def test_codes_are_those_of_one_machine_over_the_same_triplets(digits, client, p
     together = fit(data, model, client)
     np.testing.assert_array_equal(together.encode(X), alone.encode(X))
     np.testing.assert_allclose(together.weights_, alone.weights_, rtol=1e-9)
+    np.testing.assert_allclose(together.mean_margins_, alone.mean_margins_, rtol=1e-6)
     assert together.result_.columns[-1].objective == pytest.approx(alone.result_.columns[-1].objective, rel=1e-9)
     assert together.result_.n_triplets == alone.result_.n_triplets
     assert not hasattr(model, "weights_")  # the model that was given stays as it was

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .estimator import Query as Query
     from .estimator import load as load
     from .hasher import CGHash as CGHash
     from .index import HashNeighbors as HashNeighbors
@@ -20,6 +21,7 @@ _HOMES = {
     "FitResult": ".learning.result",
     "HashNeighbors": ".index.estimators",
     "HashNeighborsClassifier": ".index.estimators",
+    "Query": ".estimator",
     "WeightedHammingIndex": ".index",
     "load": ".estimator",
 }
@@ -28,6 +30,7 @@ __all__ = [
     "FitResult",
     "HashNeighbors",
     "HashNeighborsClassifier",
+    "Query",
     "WeightedHammingIndex",
     "__version__",
     "load",

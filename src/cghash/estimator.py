@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,22 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from . import storage
-from ._arrays import Floats
+from ._arrays import Codes, Floats, Ints
+from ._items import validated_items
 from ._tensors import is_on_gpu
 from .codes import pack, unpack, weighted_hamming
 from .exceptions import FormatError, InvalidInputError
 from .index import WeightedHammingIndex
 
 MOST_BITS = 65536
+_SAMPLE = 2000  # training items that say how far items are from the boundaries of bits
+
+
+class Query(NamedTuple):
+    """What items ask an index: their codes, and how much each bit counts for each of them."""
+
+    codes: Codes  # (q, bytes)
+    weights: Floats  # (q, n_bits), 0 or more
 
 
 class CodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -57,6 +66,55 @@ class CodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         return encode_on(self, X, device)
 
+    def query(self, X: Any) -> Query:
+        """The codes of items as queries, and the weights of their bits, larger the further from a bit's boundary.
+
+        A bit is whether a number, its margin, is above 0. Its weight is that of the model times the distance from the
+        boundary, |margin| in a unit that all bits share; for CGHash, times min(|margin| / s, 1), s the mean |margin| of
+        the training items. A query's weights do not depend on other queries. Where bits have no margins, as those of
+        stumps and trees, all queries get the weights of the model.
+
+        Parameters
+        ----------
+        X : (q, d) items in host memory
+
+        Returns
+        -------
+        Query : `codes` (q, bytes), as `encode` gives them, and `weights` (q, `n_bits_`)
+
+        Examples
+        --------
+        >>> from cghash.peers import SignBits
+        >>> codes, weights = SignBits(2).fit([[1.0, 2.0], [0.0, -1.0]]).query([[0.5, -3.0]])
+        >>> codes.tolist(), weights.tolist()
+        ([[1]], [[0.5, 3.0]])
+        """
+        check_is_fitted(self)
+        if is_on_gpu(X):
+            raise InvalidInputError(f"X must be in host memory for query, got a tensor on {X.device}: X.cpu() is")
+        margins = self._margins(self._items(X))
+        if margins is None:
+            bits = self.transform(X)
+            return Query(pack(bits), np.tile(self.weights_, (len(bits), 1)))
+        margins = margins[:, : self.n_bits_]
+        weights = self.weights_ * self._shares(np.abs(margins))
+        if not np.isfinite(weights).all():
+            row = int(np.flatnonzero(~np.isfinite(weights).all(axis=1))[0])
+            raise InvalidInputError(f"X must hold items of finite margins, got numbers too large in row {row}")
+        return Query(pack(margins > 0), weights)
+
+    def _items(self, X: Any) -> Any:
+        """Items as the hash functions take them."""
+        return validated_items(self, X, reset=False)
+
+    def _margins(self, X: Any) -> Floats | None:
+        """Numbers (n, at least `n_bits_`) whose bits are whether they are above 0; None where there are none."""
+        return None
+
+    def _shares(self, margins: Floats) -> Floats:
+        """How much of its weight a bit counts at |margins| (n, `n_bits_`); never less where the margin is larger."""
+        return margins
+
     def distances(self, X: Any, codes: Any) -> Floats:
         """Distances (q, n) of items X (q, d), as queries, to packed codes (n, bytes)."""
         return weighted_hamming(self.transform(X), unpack(codes, self.n_bits_), self.weights_)
@@ -84,6 +142,17 @@ class CodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     @abstractmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model that `save` wrote."""
+
+
+def margin_sample(n: int) -> Ints:
+    """Rows of n items, evenly spread, that `mean_margins` is taken over."""
+    return np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.int64)
+
+
+def mean_margins(margins: Floats) -> Floats:
+    """Mean |margin| (ℓ,) of margins (n, ℓ); 1 where that is 0 or no finite number."""
+    mean = np.abs(margins).mean(axis=0)
+    return np.where((mean > 0) & np.isfinite(mean), mean, 1.0)
 
 
 def load(path: str | os.PathLike[str]) -> CodeEstimator:

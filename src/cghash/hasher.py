@@ -17,14 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from . import _validation as check
-from ._arrays import Ints
+from ._arrays import Floats, Ints
 from ._items import features_kept, validated_items
 from ._kernels import n_threads
 from ._parameters import Parameters
 from ._progress import of_a_fit
 from ._tensors import in_host_memory, is_on_gpu
 from .checkpoints import Checkpoint, deciding, fingerprint_of
-from .estimator import MOST_BITS, CodeEstimator
+from .estimator import MOST_BITS, CodeEstimator, margin_sample, mean_margins
 from .exceptions import FewerBitsWarning, FormatError, InvalidInputError
 from .learning import supervision
 from .learning.backend import Backend, ColumnSums, Nearest, PairWeights
@@ -88,6 +88,8 @@ class CGHash(Parameters, CodeEstimator):
     weights_ : (`n_bits_`,) weight of each bit in the distance
     weights_path_ : list of (j,) weights after each column
     n_bits_ : int, bits that were learned
+    mean_margins_ : (`n_bits_`,) mean |margin| of training items, from which on a bit of a query counts in full; None
+        where the functions have no margins
     result_ : FitResult, how the fit went and what it proves
 
     Examples
@@ -98,6 +100,8 @@ class CGHash(Parameters, CodeEstimator):
     >>> model.encode(X[500:]).shape
     (1297, 2)
     """
+
+    mean_margins_: Floats | None
 
     def fit(
         self,
@@ -155,18 +159,20 @@ class CGHash(Parameters, CodeEstimator):
             result = self._learn(
                 problem, sums, saved, lambda: fingerprint_of(in_host_memory(X), *decides), seed, began, on_bit
             )
+            # 6. what `query` compares margins with
+            self._measure_margins(in_host_memory(X[margin_sample(X.shape[0])]))
         result.seconds_triplets, result.seconds_family = compared - began, prepared - compared
         return self
 
     def transform(self, X: Any) -> NDArray[np.uint8]:
         """The bits (n, `n_bits_`) of items, as 0 and 1."""
         check_is_fitted(self)
-        return self.functions_.bits(self._validated(X, reset=False), n_threads(self.n_jobs)).astype(np.uint8)
+        return self.functions_.bits(self._items(X), n_threads(self.n_jobs)).astype(np.uint8)
 
     def score(self, X: Any, y: Any = None, *, triplets: Any = None, triplet_weights: Any = None) -> float:
         """Share of triplets over X that the learned distance satisfies; triplets as in `fit`."""
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
+        X = self._items(X)
         bits = self.functions_.bits(X, n_threads(self.n_jobs))
         comparisons = self._triplets(X, y, triplets, triplet_weights, seed=0)
         columns = Columns(comparisons, LOSSES["hinge"], n_threads(self.n_jobs), self.n_bits_)
@@ -186,6 +192,7 @@ class CGHash(Parameters, CodeEstimator):
         if m < self.n_bits_:
             values |= {"status": "n_bits", "final_violation": float("nan")}
         shorter._keep(State(self.functions_.head(m), self.weights_path_[:m], columns), FitResult(**values), quiet=True)
+        shorter.mean_margins_ = None if self.mean_margins_ is None else self.mean_margins_[:m]
         return shorter
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -276,6 +283,22 @@ class CGHash(Parameters, CodeEstimator):
             return (UNLABELLED_C if unlabelled else DEFAULT_C).get(self.regularizer, 1.0)
         return check.check_positive(self.C, "C")
 
+    def _items(self, X: Any) -> Any:
+        return self._validated(X, reset=False)
+
+    def _margins(self, X: Any) -> Floats | None:
+        return None if self.mean_margins_ is None else self.functions_.margins(X, n_threads(self.n_jobs))
+
+    def _shares(self, margins: Floats) -> Floats:
+        assert self.mean_margins_ is not None, "there are no margins without their means"
+        return np.minimum(margins / self.mean_margins_, 1.0)
+
+    def _measure_margins(self, sample: Any) -> None:
+        """Keep the mean |margin| of each bit, over some of the training items."""
+        with threadpool_limits(1, user_api="blas"):
+            margins = self.functions_.margins(sample, n_threads(self.n_jobs))
+        self.mean_margins_ = None if margins is None else mean_margins(margins)
+
     def _validated(self, X: Any, reset: bool) -> Any:
         sparse = "csr" if self.hash_function == "linear" else False
         least = 2 if reset else 1
@@ -337,6 +360,7 @@ class CGHash(Parameters, CodeEstimator):
     def _keep(self, state: State, result: FitResult, quiet: bool = False) -> None:
         assert state.functions is not None
         self.functions_ = state.functions
+        self.mean_margins_ = None
         self.weights_path_ = state.weights
         self.weights_ = state.weights[-1]
         self.n_bits_ = self._n_features_out = len(state.functions)

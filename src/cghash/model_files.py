@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from . import storage
+from ._arrays import Floats
 from ._validation import check_whole
 from .checkpoints import functions_in, weights_path
 from .exceptions import CGHashWarning, FormatError
@@ -25,6 +26,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted CGHash."""
     arrays = {f"functions.{name}": array for name, array in model.functions_.arrays().items()}
     arrays["weights"] = np.concatenate(model.weights_path_)
+    if model.mean_margins_ is not None:
+        arrays["mean_margins"] = model.mean_margins_
     about = {
         "parameters": plain_parameters(model),
         "family": model.functions_.family,
@@ -49,9 +52,20 @@ def load_model(cls: type, path: str | os.PathLike[str]) -> Any:
         if len(result.columns) != len(functions):
             raise FormatError(f"its result is of {len(result.columns)} columns, and it has {len(functions)} functions")
         model._keep(State(functions, weights, result.columns), result, quiet=True)
+        model.mean_margins_ = _mean_margins(arrays, len(functions))
     except (KeyError, ValueError) as error:
         raise FormatError(f"{path} is a cghash model, but its parts do not fit together: {error}") from error
     return model
+
+
+def _mean_margins(arrays: storage.Arrays, n_bits: int) -> Floats | None:
+    """Mean |margin| of each bit; None in files from before `query`, and of functions without margins."""
+    means = arrays.get("mean_margins")
+    if means is None:
+        return None
+    if means.shape != (n_bits,) or means.dtype != np.float64 or not np.all(np.isfinite(means) & (means > 0)):
+        raise FormatError(f"mean_margins must be {n_bits} positive numbers, one for each function")
+    return np.asarray(means)
 
 
 def with_parameters(cls: type, about: dict[str, Any]) -> Any:

@@ -11,7 +11,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from .._arrays import Ints
 from ..checkpoints import Checkpoint, deciding
+from ..estimator import margin_sample
 from ..exceptions import CGHashWarning, InvalidInputError, NothingToLearnError
 from ..hasher import CGHash
 from ..learning.column_generation import Problem
@@ -96,7 +98,9 @@ def _run(pool: ActorPool, model: CGHash, saved: Checkpoint, fingerprint: str, be
             stacklevel=3,
         )
     compared = time.perf_counter()
+    sizes = [one["n_items"] for one in about]
     feature_map = _feature_map(pool, model, about, n_items)
+    sample = _rows(pool, sizes, margin_sample(n_items))
     pool.change(History(feature_map, n_triplets), "begin", feature_map, n_triplets)
     columns = ClusterColumns(pool, loss_of(model.loss), n_triplets, n_slots)
     pairs = ClusterPairs(pool, columns, n_items, feature_map.n_features)
@@ -107,6 +111,7 @@ def _run(pool: ActorPool, model: CGHash, saved: Checkpoint, fingerprint: str, be
     prepared = time.perf_counter()
     model.n_features_in_ = first.items.n_features
     result = model._learn(problem, (columns, pairs), saved, lambda: fingerprint, pool.plan.seed, began)
+    model._measure_margins(sample)
     result.seconds_triplets, result.seconds_family = compared - began, prepared - compared
 
 
@@ -136,7 +141,11 @@ def _rbf_feature_map(pool: ActorPool, sizes: list[int]) -> RBFFeatureMap:
 def _drawn(pool: ActorPool, sizes: list[int], count: int, rng: np.random.Generator) -> Any:
     """Items drawn from all partitions without replacement (count, d)."""
     n = sum(sizes)
-    chosen = np.sort(rng.choice(n, min(count, n), replace=False))
+    return _rows(pool, sizes, np.sort(rng.choice(n, min(count, n), replace=False)))
+
+
+def _rows(pool: ActorPool, sizes: list[int], chosen: Ints) -> Any:
+    """Items (count, d) of ascending rows over all partitions."""
     starts = np.cumsum([0, *sizes])
     rows = [chosen[(chosen >= a) & (chosen < b)] - a for a, b in pairwise(starts)]
     return np.concatenate(pool.each("rows", rows))

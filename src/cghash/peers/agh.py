@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from .._arrays import Bools, Floats
+from .._arrays import Floats
 from ..exceptions import InvalidInputError
 from ..learning.families.rbf import cluster_centres, squared_distances
 from .base import Peer, whole
@@ -83,14 +83,14 @@ class AGH(Peer):
     def _s(self) -> int:
         return min(self.n_nearest, len(self.anchors_))
 
-    def _bits(self, X: Any) -> Bools:
+    def _margins(self, X: Any) -> Floats:
         Z = _similarities(squared_distances(X, self.anchors_), self._s, self.bandwidth_)
         Y = np.asarray(Z @ self.projection_)
         if self.layers == 1:
-            return np.asarray(Y > 0)
+            return Y
         low, high = self.thresholds_.T
-        second = np.where(Y > 0, high < Y, low > Y)
-        return np.stack([Y > 0, second], axis=2).reshape(len(Y), -1)  # the bits of an eigenvector side by side
+        second = np.where(Y > 0, Y - high, low - Y)
+        return np.stack([Y, second], axis=2).reshape(len(Y), -1)  # the bits of an eigenvector side by side
 
 
 def _similarities(square: Floats, s: int, t: float) -> sp.csr_array:

@@ -63,7 +63,7 @@ class Peer(CodeEstimator):
     """A method to compare CGHash with; its learned attributes are arrays, numbers and strings.
 
     A subclass gives its parameters as fields of a dataclass, or by an `__init__` that only stores; `checks` of them;
-    `_learn` and `_bits`.
+    `_learn`, and `_margins` or `_bits`.
     """
 
     supervision: ClassVar[str] = "none"  # what it does with labels: "none", "optional" or "required"
@@ -104,8 +104,7 @@ class Peer(CodeEstimator):
     def transform(self, X: Any) -> NDArray[np.uint8]:
         """The bits (n, `n_bits_`) of items, as 0 and 1."""
         check_is_fitted(self)
-        items = validated_items(self, X, reset=False)
-        return np.ascontiguousarray(self._bits(items)[:, : self.n_bits_]).astype(np.uint8)
+        return np.ascontiguousarray(self._bits(self._items(X))[:, : self.n_bits_]).astype(np.uint8)
 
     @property
     def weights_(self) -> Floats:  # type: ignore[override]
@@ -126,7 +125,7 @@ class Peer(CodeEstimator):
     def score(self, X: Any, y: Any = None, *, triplets: Any = None, triplet_weights: Any = None) -> float:
         """Share of triplets (t, 3) of row numbers of X that the distance satisfies; drawn by labels y if not given."""
         check_is_fitted(self)
-        X = validated_items(self, X, reset=False)
+        X = self._items(X)
         if triplets is None:
             triplets = self._drawn_triplets(y, len(X))
         rows = check.check_rows(triplets, 3, len(X), "triplets", "anchor, near, far")
@@ -159,9 +158,11 @@ class Peer(CodeEstimator):
         `labels` is None, class numbers (n,) from 0, or a dense indicator matrix (n, L) of int8.
         """
 
-    @abstractmethod
     def _bits(self, X: Any) -> Bools:
-        """The bits (n, at least `n_bits_`) of items."""
+        """The bits (n, at least `n_bits_`) of items: a method gives these, or `_margins`."""
+        margins = self._margins(X)
+        assert margins is not None, f"{type(self).__name__} must have _margins or _bits"
+        return np.asarray(margins > 0)
 
     def _check_parameters(self) -> None:
         for name, checked in {"n_bits": whole(1, MOST_BITS), **self.checks}.items():

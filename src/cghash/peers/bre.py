@@ -18,6 +18,7 @@ from .._arrays import Bools, Floats, Ints
 from ..learning.cpu.neighbors import nearest
 from ..learning.supervision import draw, draw_distinct
 from .base import Peer, whole
+from .projections import lengths
 
 _TINY = np.finfo(np.float64).tiny
 
@@ -78,8 +79,11 @@ class BRE(Peer):
                 self.coef_[p] += steps @ A[own]
         return self.n_bits
 
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray((X - self.mean_) @ self.coef_.T > 0)
+    def _margins(self, X: Any) -> Floats:
+        return np.asarray((X - self.mean_) @ self.coef_.T)
+
+    def _shares(self, margins: Floats) -> Floats:
+        return margins / lengths(self.coef_)[: self.n_bits_]
 
 
 def _unit(A: Floats) -> Floats:

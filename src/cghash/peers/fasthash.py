@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.tree import DecisionTreeRegressor
 
-from .._arrays import Array, Bools, Floats, Ints, rows_in_blocks
+from .._arrays import Array, Floats, Ints, rows_in_blocks
 from ..exceptions import FormatError
 from ..learning.cpu.features import fit_scaler, standardized
 from ..learning.families.tree import TreeFunctions, tree_functions
@@ -86,8 +86,8 @@ class FastHash(Peer):
             setattr(self, f"{name}_", array.reshape(self.n_bits, self.n_trees, -1))
         return self.n_bits
 
-    def _bits(self, X: Any) -> Bools:
-        columns = [self._scores(X, k) > 0 for k in range(len(self.votes_[: self.n_bits_]))]
+    def _margins(self, X: Any) -> Floats:
+        columns = [self._scores(X, k) for k in range(len(self.votes_[: self.n_bits_]))]
         return np.stack(columns, axis=1)
 
     def _scores(self, X: Any, k: int) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.metrics.pairwise import additive_chi2_kernel, euclidean_distances, pairwise_kernels
 
-from .._arrays import Bools, Floats
+from .._arrays import Floats
 from ..exceptions import InvalidInputError, NothingToLearnError
 from .base import Peer, one_of, optional, positive, whole
 
@@ -88,8 +88,8 @@ class KLSH(Peer):
         self.thresholds_ = self.coefficients_ @ K.mean(axis=0)  # w sums to 0: the other means cancel
         return self.n_bits
 
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray(self._kernel(X) @ self.coefficients_.T > self.thresholds_)
+    def _margins(self, X: Any) -> Floats:
+        return np.asarray(self._kernel(X) @ self.coefficients_.T - self.thresholds_)
 
     def _kernel(self, X: Any) -> Floats:
         """κ(x, landmark): (n, p)."""

@@ -22,7 +22,8 @@ from scipy.linalg import block_diag, cholesky, eigh, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from .._arrays import Bools, Floats
+from .._arrays import Floats
+from ..estimator import mean_margins
 from ..exceptions import NothingToLearnError
 from .anchors import draw_anchors, kernel
 from .base import Peer, optional, positive, whole
@@ -87,8 +88,11 @@ class KSH(Peer):
         self.coefficients_ = greedy(K, LabelGroups.of(labels[chosen]), self.n_bits, self.n_iter)
         return self.n_bits
 
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray((kernel(X, self.anchors_, self.gamma_) - self.mean_) @ self.coefficients_.T > 0)
+    def _margins(self, X: Any) -> Floats:
+        return np.asarray((kernel(X, self.anchors_, self.gamma_) - self.mean_) @ self.coefficients_.T)
+
+    def _shares(self, margins: Floats) -> Floats:
+        return margins / mean_margins(self._margins(self.anchors_))[: self.n_bits_]  # the lengths of a mean nothing
 
 
 def greedy(K: Floats, groups: LabelGroups, n_bits: int, n_iter: int) -> Floats:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Bools, Floats
+from .._arrays import Floats
 from ..exceptions import NothingToLearnError
 from .base import Peer
 from .projections import leading_directions, median_cuts
@@ -65,8 +65,8 @@ class LCH(Peer):
         self.thresholds_ = median_cuts(self._coordinates(X))
         return len(v)
 
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray(self._coordinates(X) > self.thresholds_)
+    def _margins(self, X: Any) -> Floats:
+        return np.asarray(self._coordinates(X) - self.thresholds_)
 
     def _edges(self, X: Any) -> Floats:
         return np.asarray(np.maximum(X - self.least_, 0.0))

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from .._arrays import Bools, Floats, Ints
+from .._arrays import Floats, Ints
 from ..exceptions import NothingToLearnError
 from .base import Peer, not_negative, one_of
 from .labels import similar
@@ -82,8 +82,8 @@ class LDAHash(Peer):
         self.thresholds_ = np.array([pairs.best_cut(column) for column in values.T])
         return len(directions)
 
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray(project(X, self.mean_, self.directions_) > self.thresholds_)
+    def _margins(self, X: Any) -> Floats:
+        return np.asarray(project(X, self.mean_, self.directions_) - self.thresholds_)
 
 
 class Pairs(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Bools
+from .._arrays import Floats
 from .base import Peer
 from .projections import leading_directions, median_cuts
 
@@ -48,6 +48,5 @@ class LSI(Peer):
         self.thresholds_ = median_cuts(items @ self.directions_.T)
         return len(self.directions_)
 
-    def _bits(self, X: Any) -> Bools:
-        coordinates = X @ self.directions_.T
-        return np.asarray(coordinates > self.thresholds_)
+    def _margins(self, X: Any) -> Floats:
+        return np.asarray(X @ self.directions_.T - self.thresholds_)

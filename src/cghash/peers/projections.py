@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from .._arrays import Bools, Floats
+from .._arrays import Floats
 from ..exceptions import NothingToLearnError
 from .base import Peer
 
@@ -20,8 +20,17 @@ class HyperplanePeer(Peer):
     mean_: Floats  # (d,)
     directions_: Floats  # (n_bits_, d)
 
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray(project(X, self.mean_, self.directions_) > 0)
+    def _margins(self, X: Any) -> Floats:
+        return project(X, self.mean_, self.directions_)
+
+    def _shares(self, margins: Floats) -> Floats:
+        return margins / lengths(self.directions_)[: self.n_bits_]
+
+
+def lengths(directions: Floats) -> Floats:
+    """Length (k,) of each of directions (k, d), in which a projection on it is a distance; 1 for zeros."""
+    found = np.linalg.norm(directions, axis=1)
+    return np.where(found > 0, found, 1.0)
 
 
 def project(X: Any, mean: Floats, directions: Floats) -> Floats:

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import Bools, Codes, Floats
-from .._items import validated_items
 from ..codes import unpack
 from ..exceptions import InvalidInputError, MissingDependencyError
 from ..index import WeightedHammingIndex
@@ -38,7 +37,7 @@ class Quantizer(Peer):
     def distances(self, X: Any, codes: Any) -> Floats:
         """Squared Euclidean distances (q, n), as estimated, of items X (q, d), not encoded, to codes (n, bytes)."""
         check_is_fitted(self)
-        items = validated_items(self, X, reset=False)
+        items = self._items(X)
         unpack(codes, self.n_bits_)  # says what is wrong with the codes
         return self._estimates(checked(items), np.ascontiguousarray(codes))
 

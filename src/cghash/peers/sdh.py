@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from .._arrays import Bools, Floats
+from .._arrays import Floats
 from .anchors import draw_anchors, kernel
 from .base import Peer, optional, positive, whole
 from .labels import indicators
@@ -90,8 +90,8 @@ class SDH(Peer):
         self.coefficients_, self.objectives_ = np.ascontiguousarray(P.T), np.array(objectives)
         return self.n_bits
 
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray(kernel(X, self.anchors_, self.gamma_) @ self.coefficients_.T > 0)
+    def _margins(self, X: Any) -> Floats:
+        return np.asarray(kernel(X, self.anchors_, self.gamma_) @ self.coefficients_.T)
 
 
 def alternate(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Bools
+from .._arrays import Floats
 from .base import Peer
 
 
@@ -47,5 +47,5 @@ class SignBits(Peer):
         self.thresholds_ = X[:, :m].mean(axis=0, dtype=np.float64) if self.center else np.zeros(m)
         return m
 
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray(X[:, : len(self.thresholds_)] > self.thresholds_)
+    def _margins(self, X: Any) -> Floats:
+        return np.asarray(X[:, : len(self.thresholds_)] - self.thresholds_)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Bools, Floats, Ints
+from .._arrays import Floats, Ints
 from .base import Peer
 from .projections import principal_components, project
 
@@ -51,9 +51,9 @@ class SPH(Peer):
         self.directions_, self.starts_ = components[component], starts[component]
         return self.n_bits
 
-    def _bits(self, X: Any) -> Bools:
+    def _margins(self, X: Any) -> Floats:
         phase = (project(X, self.mean_, self.directions_) - self.starts_) * self.frequencies_
-        return np.asarray(np.sin(np.pi / 2 + phase) > 0)
+        return np.asarray(np.sin(np.pi / 2 + phase))
 
 
 def smallest_eigenfunctions(lengths: Floats, m: int) -> tuple[Ints, Floats]:

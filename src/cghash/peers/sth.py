@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from .._arrays import Bools, Floats
 from .base import Peer, one_of, positive, whole
+from .projections import lengths
 
 _NUMBERS = 1 << 22  # of edges' features at a time: 32 MB
 _BATCH = 64  # eigenvectors are computed so many at a time: shorter fits find the same ones
@@ -65,8 +66,11 @@ class STH(Peer):
         self.coef_, self.intercept_ = _machines(X, targets, self.C)
         return len(self.coef_)
 
-    def _bits(self, X: Any) -> Bools:
-        return np.asarray(X @ self.coef_.T + self.intercept_ > 0)
+    def _margins(self, X: Any) -> Floats:
+        return np.asarray(X @ self.coef_.T + self.intercept_)
+
+    def _shares(self, margins: Floats) -> Floats:
+        return margins / lengths(self.coef_)[: self.n_bits_]
 
 
 def neighbor_graph(X: Any, k: int, weights: str) -> sp.csr_matrix:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ..._arrays import Array, Bools
+from ..._arrays import Array, Bools, Floats
 from ...exceptions import FormatError
 from ..cpu.pairs import SignedPairs
 
@@ -25,6 +25,10 @@ class Functions(ABC):
     @abstractmethod
     def bits(self, X: Any, n_threads: int = 1) -> Bools:
         """The bits (n, ℓ) of items X (n, d)."""
+
+    def margins(self, X: Any, n_threads: int = 1) -> Floats | None:
+        """Numbers (n, ℓ) whose bits are whether they are above 0; None where there are none."""
+        return None
 
     @abstractmethod
     def head(self, m: int) -> Self:

@@ -37,6 +37,9 @@ class LinearFunctions(ArrayFunctions):
     def bits(self, X: Any, n_threads: int = 1) -> Bools:
         return projected_bits(X, self.coef, self.intercept, n_threads)
 
+    def margins(self, X: Any, n_threads: int = 1) -> Floats:
+        return projected(X, self.coef, self.intercept, n_threads)
+
     def takes(self, n_features: int) -> bool:
         return bool(self.coef.shape[1] == n_features)
 
@@ -45,13 +48,25 @@ class LinearFunctions(ArrayFunctions):
             raise FormatError("linear functions must have coef (ℓ, d) and intercept (ℓ,)")
 
 
+def projected(X: Any, coef: Floats, intercept: Floats, n_threads: int) -> Floats:
+    """X·coefᵀ + intercept (n, ℓ), in the blocks of rows of `projected_bits`."""
+    out = np.empty((X.shape[0], len(coef)))
+    for rows in rows_in_blocks(X.shape[0]):
+        out[rows] = _projected_block(X[rows], coef, intercept, n_threads)
+    return out
+
+
 def projected_bits(X: Any, coef: Floats, intercept: Floats, n_threads: int) -> Bools:
     """[X·coefᵀ + intercept > 0] (n, ℓ), in blocks of rows."""
     out = np.empty((X.shape[0], len(coef)), dtype=bool)
     for rows in rows_in_blocks(X.shape[0]):
-        block = X[rows] @ coef.T if sp.issparse(X) else project(np.ascontiguousarray(X[rows]), coef, n_threads)
-        out[rows] = block + intercept > 0
+        out[rows] = _projected_block(X[rows], coef, intercept, n_threads) > 0
     return out
+
+
+def _projected_block(X: Any, coef: Floats, intercept: Floats, n_threads: int) -> Any:
+    product = X @ coef.T if sp.issparse(X) else project(np.ascontiguousarray(X), coef, n_threads)
+    return product + intercept
 
 
 class LinearFamily(HyperplaneFamily):

@@ -18,7 +18,7 @@ from ..cpu.features import Features
 from ..cpu.item_sums import CpuItemSums
 from ..cpu.pairs import SignedPairs
 from .base import ArrayFunctions, Candidate, Functions, one_by_one, weighed
-from .linear import projected_bits
+from .linear import projected, projected_bits
 from .projection import HyperplaneFamily, ProjectionPricing
 
 N_LANDMARKS = 2000
@@ -42,12 +42,21 @@ class RBFFunctions(ArrayFunctions):
     def bits(self, X: Any, n_threads: int = 1) -> Bools:
         out = np.empty((X.shape[0], len(self)), dtype=bool)
         for rows in rows_in_blocks(X.shape[0]):
-            out[rows] = self.bits_of(bumps(X[rows], self.landmarks, float(self.gamma[0]), self.mean), n_threads)
+            out[rows] = self.bits_of(self._bumps(X[rows]), n_threads)
+        return out
+
+    def margins(self, X: Any, n_threads: int = 1) -> Floats:
+        out = np.empty((X.shape[0], len(self)))
+        for rows in rows_in_blocks(X.shape[0]):
+            out[rows] = projected(self._bumps(X[rows]), self.coef, self.intercept, n_threads)
         return out
 
     def bits_of(self, features: Singles, n_threads: int) -> Bools:
         """The bits (n, ℓ) from centred bumps (n, m)."""
         return projected_bits(features, self.coef, self.intercept, n_threads)
+
+    def _bumps(self, X: Any) -> Singles:
+        return bumps(X, self.landmarks, float(self.gamma[0]), self.mean)
 
     def takes(self, n_features: int) -> bool:
         return bool(self.landmarks.shape[1] == n_features)
