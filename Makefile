@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 CPP := $(wildcard native/*.cpp native/*.hpp native/kernels/*.hpp tests/native/*.cpp)
 NATIVE := CMakeLists.txt native/kernels/isa.inc $(filter native/%,$(CPP))
+# tests start hundreds of processes: none compiles again what it imports
+unexport PYTHONDONTWRITEBYTECODE
 # one BLAS thread for each test process: several that wait for each other are slower than none
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 WORKERS ?= 2
@@ -13,7 +15,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --no-build-isolation --editable
 # the system's CMake where it is new enough (CMakeLists.txt), else the one of PyPI
 CMAKE = $$(printf '3.21\n%s\n' "$$(cmake --version 2>/dev/null | sed -n 's/^cmake version //p')" | sort -CV || echo cmake)
 
-.PHONY: help setup demo check test test-device test-gpu gpubench browser coverage lint format sanitize fuzz neon docs walks gallery bench searchbench quality reliability paper embeddings results tables dist clean
+.PHONY: help setup demo check core test test-device test-gpu gpubench browser coverage lint format sanitize fuzz neon docs walks gallery bench searchbench quality reliability paper embeddings results tables dist clean
 help:            ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -50,15 +52,15 @@ browser: setup   ## Chromium for the tests of the page: Debian's as root, else t
 	    fi
 
 DEVICE := tests/device src/cghash/device src/cghash/_tensors.py
-# scikit-learn's checks and fits that are killed and resumed take as long as all the rest: `make test` has them
-check: lint      ## lint, types and most tests of learning, codes and search, in a minute and a half
-	$(PYTEST) -m "core and not slow" -k "not rules_of_scikit_learn and not killed_fit" tests --ignore tests/device -n $(WORKERS)
+# Side by side: a type checker and two test processes fill two cores. Only files that bear the mark are collected.
+check: setup     ## lint, types and most tests of learning, codes and search, in less than a minute
+	@$(MAKE) --no-print-directory --jobs 2 lint core
+core: setup
+	$(PYTEST) -m "core and not slow and not lengthy" $$(grep -rl mark.core tests --include='test_*.py') -n $(WORKERS)
 
-# What fails beside others is run once more, alone: a browser, a database and killed processes share two cores. It must pass then.
-SUITE := $(PYTEST) -m "not gpu" $(addprefix --ignore ,$(DEVICE))
-ALONE := --last-failed --last-failed-no-failures none
+# A worker that is done takes tests from the other; neighbours, which share fixtures, stay together until then.
 test: lint       ## lint, types and the whole suite; without Chromium the tests of the page are skipped (make browser)
-	$(SUITE) -n $(WORKERS) || $(SUITE) $(ALONE)
+	$(PYTEST) -m "not gpu" $(addprefix --ignore ,$(DEVICE)) -n $(WORKERS) --dist worksteal
 
 test-device: $(VENV)/device  ## the tests of devices, on CPU tensors and interpreted kernels; installs PyTorch
 	$(PYTEST) -m "not gpu" $(DEVICE) -n $(WORKERS)

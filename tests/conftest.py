@@ -257,13 +257,13 @@ def start_cluster(tmp_path):
 
     def start(number):
         file = tmp_path / f"scheduler-{number}.json"
-        here = ("--scheduler-file", str(file), "--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
-        scheduler = process("scheduler", *here, "--port", "0")
+        here = ("--scheduler-file", str(file), "--host", "127.0.0.1")
+        scheduler = process("scheduler", *here, "--dashboard-address", "127.0.0.1:0", "--port", "0")
+        process("worker", *here, "--nthreads", "1", "--no-nanny", "--no-dashboard")  # which waits for the file
         last = time.monotonic() + 60
         while not (file.exists() and file.read_text().rstrip().endswith("}")) and time.monotonic() < last:
             time.sleep(0.05)
         address = json.loads(file.read_text())["address"]
-        process("worker", address, "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--no-dashboard")
         return address, scheduler
 
     yield start

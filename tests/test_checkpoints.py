@@ -59,6 +59,7 @@ def assert_same_fit(model, other, items=DIGITS):
     assert model.result_.status == other.result_.status
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("regularizer", ["l1", "linf"])
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "hinge by cutting planes", "logistic", "exponential"])
 @pytest.mark.parametrize("family", ["linear", "stump", "tree", "rbf"])

@@ -341,6 +341,25 @@ def test_a_client_that_fails_as_it_is_closed_hides_no_outcome(client, monkeypatc
         raise ClusterError("the scheduler was lost")
 
 
+def test_a_client_whose_closing_failed_needs_no_lock_when_it_is_collected(client, monkeypatch):
+    """Dask holds that lock while a loop starts, in whose thread garbage may be collected: neither would go on."""
+    from distributed import Client
+    from distributed.utils import LoopRunner
+
+    async def failing(self, fast=False):
+        raise RuntimeError("Cannot change state of expiring Timeout")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Client, "_close", failing)
+        with connected(client.scheduler.address) as other:
+            assert other.submit(sum, [1, 2]).result() == 3
+    collected = threading.Thread(target=other.__del__, daemon=True)
+    with LoopRunner._lock:
+        collected.start()
+        collected.join(5)
+        assert not collected.is_alive()
+
+
 def test_answers_of_more_than_8_gb_are_refused_before_the_search(monkeypatch):
     index = ShardedIndex(None, Origin(np.ones(8)), [], None, None)
     monkeypatch.setattr(index, "_asked", lambda *_: pytest.fail("it was searched"))

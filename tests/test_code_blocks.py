@@ -269,6 +269,7 @@ def test_rows_of_equal_codes_are_counted(isa, n_distinct, k, ids):
 @pytest.mark.native
 @needs_native
 # all short keys are in order, and two threads go on to the end; of long ones, far more are light
+@pytest.mark.lengthy
 @pytest.mark.parametrize("key_bits", [[8, 8, 8, 8], [8, 8], [8, 8, 8], [16, 16, 16, 16]])
 @pytest.mark.parametrize("k", [1, 10, 50])
 def test_two_threads_miss_nothing_that_is_far(k, key_bits):

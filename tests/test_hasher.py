@@ -62,6 +62,7 @@ def checks(estimators):
     return pytest.mark.parametrize(("estimator", "check"), kept, ids=mark.kwargs["ids"])
 
 
+@pytest.mark.lengthy
 @checks([CGHash(n_bits=2, n_neighbors=2, hash_function=family) for family in FAMILIES])
 def test_estimator_keeps_the_rules_of_scikit_learn(estimator, check):
     with warnings.catch_warnings():
@@ -109,6 +110,7 @@ def test_frames_bring_feature_names_that_must_return(frame):
         model.transform(other)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     "kind", ["float32", "F order", "strided", "read-only", "integers", "bytes", "halves", "list", "memory map"]
@@ -246,6 +248,7 @@ def test_defaults_of_sampling_and_c_depend_on_what_is_told(told, as_if):
     assert (free.C, free.sampling) == (None, None)
 
 
+@pytest.mark.lengthy
 def test_without_labels_items_of_a_kind_get_near_codes():
     queries, database = DIGITS[1297:], DIGITS[:1297]
     found = {}

@@ -56,6 +56,7 @@ def checks(estimators):
     return pytest.mark.parametrize(("estimator", "check"), kept, ids=mark.kwargs["ids"])
 
 
+@pytest.mark.lengthy
 @checks(
     [
         HashNeighbors(CGHash(2, n_neighbors=2, random_state=0), n_neighbors=2),

@@ -149,6 +149,7 @@ def run(program, *arguments):
     )
 
 
+@pytest.mark.lengthy
 @pytest.mark.native_only  # in the twins' lock, who waits to write keeps those threads out meanwhile
 def test_a_handler_may_wait_for_threads_that_search(path):
     """As programs do that end on SIGTERM."""
@@ -183,6 +184,7 @@ while True:
         assert done.returncode == ENDED, done.stderr
 
 
+@pytest.mark.lengthy
 def test_a_program_may_end_while_daemon_threads_are_at_work():
     program = """
 import threading, time

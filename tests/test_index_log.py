@@ -580,6 +580,7 @@ def check_sequence(path, acknowledged):
     assert index.reconstruct(ids).tolist() == [code_of(n) for n in ids]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("compact_every", [5, 10**9])
 def test_whatever_was_acknowledged_is_there_after_a_kill(tmp_path, compact_every):
     path = tmp_path / "i"
@@ -598,6 +599,7 @@ def test_whatever_was_acknowledged_is_there_after_a_kill(tmp_path, compact_every
     assert last > 5
 
 
+@pytest.mark.lengthy
 def test_readers_beside_a_writer_see_states_that_existed(tmp_path):
     path = tmp_path / "i"
     WeightedHammingIndex(20).save(path)

@@ -143,6 +143,7 @@ def test_who_waits_can_be_interrupted_and_leaves_the_door_open(lock, side):
             getattr(lock, side)(lambda: None)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("side", ["read", "write"])
 def test_no_interrupt_leaves_it_held(lock, side):
     stop, is_armed, n_interrupts = threading.Event(), False, 0

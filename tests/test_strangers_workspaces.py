@@ -7,6 +7,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import threading
 from datetime import timedelta
 
 import httpx
@@ -16,6 +17,7 @@ import pytest
 from cghash.exceptions import FormatError, MissingDependencyError
 from cghash.web.thumbnails import thumbnail
 from cghash.workspace import Workspace, create_workspace, jobs
+from cghash.workspace.untrusted import check_journal
 from cghash.workspace.versions import Versions
 from cghash.workspace.worker import is_working, job_folder, work
 
@@ -200,6 +202,25 @@ def test_a_journal_that_names_no_other_file_is_played_back(digits):
     (digits / "answers.sqlite-journal").write_bytes(b"d9d505f920a163d7")
     with Workspace.open(digits) as workspace:
         assert [version.version for version in workspace.records.versions()] == [1]
+
+
+def test_a_journal_that_another_writer_has_just_finished_with_is_passed_over(tmp_path):
+    """Such as where several open a new database at the same moment."""
+    path, ended = tmp_path / "answers.sqlite-journal", threading.Event()
+
+    def come_and_go():
+        while not ended.is_set():
+            path.touch()
+            path.unlink()
+
+    writer = threading.Thread(target=come_and_go)
+    writer.start()
+    try:
+        for _ in range(20_000):
+            check_journal(tmp_path / "answers.sqlite")
+    finally:
+        ended.set()
+        writer.join()
 
 
 def learned(workspace):

@@ -104,6 +104,7 @@ def test_mixed_is_neighbors_and_classes_together():
     assert both.weights[: len(neighbors.weights)] @ np.full(20, 9) == pytest.approx(0.5)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("kind", ["labels", "indicator", "sparse indicator"])
 def test_draws_from_classes_are_uniform(kind):
     """Each item's pair of near items, out of the 3 possible, and of far items, out of the 10 possible."""
@@ -240,6 +241,7 @@ def test_three_items_make_one_triplet_each():
         from_neighbors(X[:2], "mixed", 10, np.random.default_rng(0), 1)
 
 
+@pytest.mark.lengthy
 def test_far_items_drawn_from_the_rest_are_uniform():
     X = np.arange(7.0)[:, None]
     rng = np.random.default_rng(6)

@@ -65,6 +65,7 @@ def answers_of(kernels, path):
     return json.loads(done.stdout)
 
 
+@pytest.mark.lengthy
 @pytest.mark.skipif(native is None, reason="the native extension was not built")
 def test_a_program_has_the_same_answers_on_the_twins(tmp_path):
     ours, twins = (answers_of(kernels, tmp_path / kernels) for kernels in ("native", "numpy"))

@@ -48,7 +48,7 @@ class Format:
     use: Callable[[bytes], None]
     mutated: Callable[[bytes, random.Random], bytes] = mutations.bytes_changed
     modules: tuple[str, ...] = ()
-    sample: int = 300
+    sample: int = 150
     once: Callable[[], Sequence[bytes]] = list
 
 

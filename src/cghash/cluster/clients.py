@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Any
 
@@ -192,8 +192,12 @@ def _closed_at_last(client: Any) -> Iterator[Any]:
     try:
         yield client
     finally:
-        with suppress(Exception):
+        try:
             client.__exit__(None, None, None)
+        except Exception:
+            # else Dask closes it once more as it is collected, for which it takes the lock that starting a loop holds:
+            # collected in a loop that starts, neither goes on
+            client.status = "closed"
 
 
 @contextmanager

@@ -71,11 +71,12 @@ def _check(value: Any, levels: int) -> None:
 def check_journal(path: str | os.PathLike[str]) -> None:
     """Refuse a journal that names another file, which SQLite then deletes: ours never does, a stranger's may."""
     journal = os.path.realpath(path) + "-journal"
-    if not os.path.isfile(journal):
+    try:
+        with open(journal, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - len(_NAMES_ANOTHER)))
+            names_another = file.read() == _NAMES_ANOTHER
+    except (FileNotFoundError, IsADirectoryError):  # or another process has just finished with it
         return
-    with open(journal, "rb") as file:
-        file.seek(max(0, os.path.getsize(journal) - len(_NAMES_ANOTHER)))
-        names_another = file.read() == _NAMES_ANOTHER
     if names_another:
         raise FormatError(
             f"{journal} must name no other file, which SQLite would delete; cghash writes no such journal: delete it"
