@@ -238,3 +238,12 @@ def test_distances_of_a_long_expansion_rank_nearly_as_the_weighted_do():
 def test_a_bad_argument_is_named(call, message):
     with pytest.raises(InvalidInputError, match=message):
         call()
+
+
+def test_weights_that_lie_across_words_of_memory_are_taken():
+    bytes_ = np.zeros(8 * 3 + 1, dtype=np.uint8)
+    weights = bytes_[1:].view(np.float64)
+    weights[:] = [1, 2, 0.5]
+    assert not weights.flags.aligned
+    whole, unit = whole_weights(weights, 3)
+    assert (whole * unit).tolist() == [1.0, 2.0, 0.5]

@@ -393,10 +393,13 @@ FORGERIES = {
     "names that are lists": lambda h, a: (swapped(h, feature_names_in=[[]] * h["n_features_in"]), a),
     "names of half a character": lambda h, a: (swapped(h, feature_names_in=["\ud800"] * h["n_features_in"]), a),
     "lists in lists": lambda h, a: (swapped(h, family=nested(100)), a),
-    "short mean margins": lambda h, a: (h, a | {"mean_margins": np.ones(1)}),
-    "mean margin of zero": lambda h, a: (h, a | {"mean_margins": np.array([1.0, 0.0])}),
-    "nan mean margin": lambda h, a: (h, a | {"mean_margins": np.array([1.0, np.nan])}),
-    "single mean margins": lambda h, a: (h, a | {"mean_margins": np.ones(2, dtype=np.float32)}),
+    "short mean margins": lambda h, a: (h, a | {"mean_margins": np.ones(1), "query_cut": np.ones(1)}),
+    "mean margin of zero": lambda h, a: (h, a | {"mean_margins": np.array([1.0, 0.0]), "query_cut": np.ones(1)}),
+    "nan mean margin": lambda h, a: (h, a | {"mean_margins": np.array([1.0, np.nan]), "query_cut": np.ones(1)}),
+    "single mean margins": lambda h, a: (h, a | {"mean_margins": np.ones(2, np.float32), "query_cut": np.ones(1)}),
+    "mean margins without a cut": lambda h, a: (h, a | {"mean_margins": np.ones(2)}),
+    "two cuts": lambda h, a: (h, a | {"mean_margins": np.ones(2), "query_cut": np.ones(2)}),
+    "a cut of nan": lambda h, a: (h, a | {"mean_margins": np.ones(2), "query_cut": np.full(1, np.nan)}),
     "single precision": lambda h, a: (h, a | {"functions.threshold": a["functions.threshold"].astype(np.float32)}),
 }
 

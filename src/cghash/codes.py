@@ -129,6 +129,8 @@ def whole_rows(weights: NDArray[np.generic], n_columns: int) -> tuple[Ints, Floa
     if weights.dtype.kind not in "buif":
         raise _wrong_shape(weights, "numbers")
     rows = np.ascontiguousarray(weights, dtype=np.float64)
+    if not rows.flags.aligned:  # as they may come from other processes
+        rows = rows.copy()
     try:
         found: tuple[Ints, Floats] = _kernels.whole_rows(rows, n_columns)
     except ValueError:

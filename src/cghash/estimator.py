@@ -70,8 +70,9 @@ class CodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """The codes of items as queries, and the weights of their bits, larger the further from a bit's boundary.
 
         A bit is whether a number, its margin, is above 0. Its weight is that of the model times the distance from the
-        boundary, |margin| in a unit that all bits share; for CGHash, times min(|margin| / s, 1), s the mean |margin| of
-        the training items. A query's weights do not depend on other queries. Where bits have no margins, as those of
+        boundary, |margin| in a unit that all bits share; for CGHash in means s of |margin| over the training items,
+        |margin| / s, cut at ½ where labels or triplets were learned from. A query's weights do not depend on other
+        queries. Where bits have no margins, as those of
         stumps and trees, all queries get the weights of the model.
 
         Parameters

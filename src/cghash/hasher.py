@@ -39,6 +39,7 @@ from .learning.triplets import TripletSet
 
 METHODS = ("refined", "paper")
 DEFAULT_C = {"l1": 1e-2, "linf": 0.1}
+QUERY_CUT = 0.5  # mean |margins|, of models that learned from labels or triplets
 UNLABELLED_C = {"l1": 0.1, "linf": 0.1}
 
 
@@ -88,8 +89,10 @@ class CGHash(Parameters, CodeEstimator):
     weights_ : (`n_bits_`,) weight of each bit in the distance
     weights_path_ : list of (j,) weights after each column
     n_bits_ : int, bits that were learned
-    mean_margins_ : (`n_bits_`,) mean |margin| of training items, from which on a bit of a query counts in full; None
-        where the functions have no margins
+    mean_margins_ : (`n_bits_`,) mean |margin| of training items, in which `query` measures margins; None where the
+        functions have none
+    query_cut_ : float, how many of these a bit counts at most for a query: 0.5 where labels or triplets were learned
+        from, inf where neighbours were
     result_ : FitResult, how the fit went and what it proves
 
     Examples
@@ -102,6 +105,7 @@ class CGHash(Parameters, CodeEstimator):
     """
 
     mean_margins_: Floats | None
+    query_cut_: float
 
     def fit(
         self,
@@ -160,7 +164,8 @@ class CGHash(Parameters, CodeEstimator):
                 problem, sums, saved, lambda: fingerprint_of(in_host_memory(X), *decides), seed, began, on_bit
             )
             # 6. what `query` compares margins with
-            self._measure_margins(in_host_memory(X[margin_sample(X.shape[0])]))
+            sample = in_host_memory(X[margin_sample(X.shape[0])])
+            self._measure_margins(sample, unlabelled=y is None and triplets is None)
         result.seconds_triplets, result.seconds_family = compared - began, prepared - compared
         return self
 
@@ -193,6 +198,7 @@ class CGHash(Parameters, CodeEstimator):
             values |= {"status": "n_bits", "final_violation": float("nan")}
         shorter._keep(State(self.functions_.head(m), self.weights_path_[:m], columns), FitResult(**values), quiet=True)
         shorter.mean_margins_ = None if self.mean_margins_ is None else self.mean_margins_[:m]
+        shorter.query_cut_ = self.query_cut_
         return shorter
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -291,10 +297,11 @@ class CGHash(Parameters, CodeEstimator):
 
     def _shares(self, margins: Floats) -> Floats:
         assert self.mean_margins_ is not None, "there are no margins without their means"
-        return np.minimum(margins / self.mean_margins_, 1.0)
+        return np.minimum(margins / self.mean_margins_, self.query_cut_)
 
-    def _measure_margins(self, sample: Any) -> None:
+    def _measure_margins(self, sample: Any, unlabelled: bool) -> None:
         """Keep the mean |margin| of each bit, over some of the training items."""
+        self.query_cut_ = np.inf if unlabelled else QUERY_CUT
         with threadpool_limits(1, user_api="blas"):
             margins = self.functions_.margins(sample, n_threads(self.n_jobs))
         self.mean_margins_ = None if margins is None else mean_margins(margins)
@@ -360,7 +367,7 @@ class CGHash(Parameters, CodeEstimator):
     def _keep(self, state: State, result: FitResult, quiet: bool = False) -> None:
         assert state.functions is not None
         self.functions_ = state.functions
-        self.mean_margins_ = None
+        self.mean_margins_, self.query_cut_ = None, QUERY_CUT
         self.weights_path_ = state.weights
         self.weights_ = state.weights[-1]
         self.n_bits_ = self._n_features_out = len(state.functions)

@@ -27,7 +27,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     arrays = {f"functions.{name}": array for name, array in model.functions_.arrays().items()}
     arrays["weights"] = np.concatenate(model.weights_path_)
     if model.mean_margins_ is not None:
-        arrays["mean_margins"] = model.mean_margins_
+        arrays |= {"mean_margins": model.mean_margins_, "query_cut": np.array([model.query_cut_])}
     about = {
         "parameters": plain_parameters(model),
         "family": model.functions_.family,
@@ -52,20 +52,21 @@ def load_model(cls: type, path: str | os.PathLike[str]) -> Any:
         if len(result.columns) != len(functions):
             raise FormatError(f"its result is of {len(result.columns)} columns, and it has {len(functions)} functions")
         model._keep(State(functions, weights, result.columns), result, quiet=True)
-        model.mean_margins_ = _mean_margins(arrays, len(functions))
+        if "mean_margins" in arrays:  # not in files from before `query`, nor of functions without margins
+            model.mean_margins_, model.query_cut_ = _margins(arrays, len(functions))
     except (KeyError, ValueError) as error:
         raise FormatError(f"{path} is a cghash model, but its parts do not fit together: {error}") from error
     return model
 
 
-def _mean_margins(arrays: storage.Arrays, n_bits: int) -> Floats | None:
-    """Mean |margin| of each bit; None in files from before `query`, and of functions without margins."""
-    means = arrays.get("mean_margins")
-    if means is None:
-        return None
+def _margins(arrays: storage.Arrays, n_bits: int) -> tuple[Floats, float]:
+    """Mean |margin| of each bit, and how many of them it counts at most for a query."""
+    means, cut = arrays["mean_margins"], arrays["query_cut"]
     if means.shape != (n_bits,) or means.dtype != np.float64 or not np.all(np.isfinite(means) & (means > 0)):
         raise FormatError(f"mean_margins must be {n_bits} positive numbers, one for each function")
-    return np.asarray(means)
+    if cut.shape != (1,) or cut.dtype != np.float64 or not cut[0] > 0:
+        raise FormatError("query_cut must be one positive number")
+    return means, float(cut[0])
 
 
 def with_parameters(cls: type, about: dict[str, Any]) -> Any:

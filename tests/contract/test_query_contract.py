@@ -155,13 +155,21 @@ def by_hand(coef, intercept, weights):
     return model
 
 
-def test_a_linear_bit_counts_in_full_from_the_mean_margin_on():
+@pytest.mark.parametrize(("unlabelled", "far"), [(False, 0.5), (True, 8.0)])
+def test_a_linear_bit_counts_by_mean_margins_up_to_half_where_labels_were_learned_from(unlabelled, far):
     model = by_hand([[1, 0], [0, 2]], [-1, 0], [3, 4])
-    model._measure_margins(np.array([[0.0, 0.0], [2.0, 1.0]]))  # margins (-1, 0) and (1, 2)
+    model._measure_margins(np.array([[0.0, 0.0], [2.0, 1.0]]), unlabelled)  # margins (-1, 0) and (1, 2)
     np.testing.assert_array_equal(model.mean_margins_, [1, 1])
-    codes, weights = model.query([[1.5, -0.25], [9.0, 0.0]])  # margins (1/2, -1/2) and (8, 0)
+    codes, weights = model.query([[1.25, -0.125], [9.0, 0.0]])  # margins (1/4, -1/4) and (8, 0)
     assert codes.tolist() == [[0b01], [0b01]]
-    np.testing.assert_array_equal(weights, [[1.5, 2.0], [3.0, 0.0]])
+    np.testing.assert_array_equal(weights, [[0.75, 1.0], [3 * far, 0.0]])
+
+
+def test_what_was_learned_from_says_whether_the_share_is_cut():
+    triplets = [[0, 1, 2], [3, 4, 5]]
+    assert CGHash(2, random_state=0).fit(X[:50], Y[:50]).query_cut_ == 0.5
+    assert CGHash(2, random_state=0).fit(X[:50], triplets=triplets).query_cut_ == 0.5
+    assert CGHash(2, random_state=0).fit(X[:50]).query_cut_ == np.inf
 
 
 def test_mean_margins_are_those_of_the_training_items():
@@ -172,8 +180,8 @@ def test_mean_margins_are_those_of_the_training_items():
 
 def test_a_bit_whose_margins_are_all_zero_never_counts():
     model = by_hand([[0, 0], [1, 0]], [0, 0], [1, 1])
-    model._measure_margins(np.array([[0.0, 0.0], [2.0, 1.0]]))
-    np.testing.assert_array_equal(model.query([[2.0, 5.0]]).weights, [[0.0, 1.0]])
+    model._measure_margins(np.array([[0.0, 0.0], [2.0, 1.0]]), unlabelled=True)
+    np.testing.assert_array_equal(model.query([[2.0, 5.0]]).weights, [[0.0, 2.0]])
 
 
 def test_a_bit_of_random_hyperplanes_counts_by_the_distance_from_them():

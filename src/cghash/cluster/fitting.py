@@ -106,12 +106,13 @@ def _run(pool: ActorPool, model: CGHash, saved: Checkpoint, fingerprint: str, be
     pairs = ClusterPairs(pool, columns, n_items, feature_map.n_features)
     family = ClusterFamily(pool, feature_map, refined=model.method == "refined")
     first = pool.sources[0]
-    C = model._resolved_c(unlabelled=first.near is None and not first.items.has_labels)
+    unlabelled = first.near is None and not first.items.has_labels
+    C = model._resolved_c(unlabelled)
     problem = Problem(columns.loss, regularizer_of(model.regularizer, C, None), family)
     prepared = time.perf_counter()
     model.n_features_in_ = first.items.n_features
     result = model._learn(problem, (columns, pairs), saved, lambda: fingerprint, pool.plan.seed, began)
-    model._measure_margins(sample)
+    model._measure_margins(sample, unlabelled)
     result.seconds_triplets, result.seconds_family = compared - began, prepared - compared
 
 
