@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .hasher import CGHash as CGHash
     from .index import HashNeighbors as HashNeighbors
     from .index import HashNeighborsClassifier as HashNeighborsClassifier
+    from .index import VectorIndex as VectorIndex
     from .index import WeightedHammingIndex as WeightedHammingIndex
     from .learning.result import FitResult as FitResult
 
@@ -22,6 +23,7 @@ _HOMES = {
     "HashNeighbors": ".index.estimators",
     "HashNeighborsClassifier": ".index.estimators",
     "Query": ".estimator",
+    "VectorIndex": ".index",
     "WeightedHammingIndex": ".index",
     "load": ".estimator",
 }
@@ -31,6 +33,7 @@ __all__ = [
     "HashNeighbors",
     "HashNeighborsClassifier",
     "Query",
+    "VectorIndex",
     "WeightedHammingIndex",
     "__version__",
     "load",

@@ -8,6 +8,7 @@ from running import Format
 
 HOMES = {  # format: module
     "index": "index_files",
+    "vectors": "vector_files",
     "npy": "item_files",
     "npz": "item_files",
     "csv": "item_files",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .vector_index import VectorIndex
 from .weighted_hamming import WeightedHammingIndex
 
 if TYPE_CHECKING:
     from .estimators import HashNeighbors as HashNeighbors
     from .estimators import HashNeighborsClassifier as HashNeighborsClassifier
 
-__all__ = ["HashNeighbors", "HashNeighborsClassifier", "WeightedHammingIndex"]
+__all__ = ["HashNeighbors", "HashNeighborsClassifier", "VectorIndex", "WeightedHammingIndex"]
 
 
 def __getattr__(name: str) -> Any:

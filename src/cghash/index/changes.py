@@ -20,7 +20,7 @@ from .._arrays import Array, Codes, Floats, Ints
 from ..exceptions import FormatError
 from .sections import crc_of
 
-ADD, ADD_WITH_IDS, REMOVE, UPDATE, REWEIGHT, UNWEIGHT, ADD_FROM = range(1, 8)
+ADD, ADD_WITH_IDS, REMOVE, UPDATE, REWEIGHT, UNWEIGHT, ADD_FROM, REPLACE = range(1, 9)
 
 _RECORD = struct.Struct("<QB3xI")  # length of the payload, operation, CRC-32 of these
 _CRC = struct.Struct("<I")
@@ -31,6 +31,7 @@ class Change:
     """One call that changed an index; payloads are codes, then ids, or weights.
 
     ADD_FROM has the first id alone; those after it follow. ADD, of earlier logs, does not say which ids it gave.
+    UPDATE puts a code in the place of the one before; REPLACE puts it behind all others, and removes the one before.
     """
 
     operation: int
@@ -55,7 +56,7 @@ def change_of(operation: int, payload: bytes, n_bytes: int) -> Change:
     """The change that a record holds, of codes of so many bytes; ValueError when the lengths cannot be."""
     if operation in (REWEIGHT, UNWEIGHT):
         return Change(operation, weights=_array(payload, "<f8") if operation == REWEIGHT else None)
-    if not (ADD <= operation <= UPDATE or operation == ADD_FROM):
+    if not (ADD <= operation <= UPDATE or operation in (ADD_FROM, REPLACE)):
         raise ValueError(f"operation {operation} is not known")
     code = 0 if operation == REMOVE else n_bytes
     identity = 0 if operation in (ADD, ADD_FROM) else 8  # bytes for each item

@@ -15,7 +15,7 @@ from .._tensors import device_of, is_on_gpu, is_tensor
 from .._validation import check_jobs, check_whole
 from ..codes import check_query_weights, check_weights, whole_rows
 from ..exceptions import InvalidInputError
-from .changes import ADD, ADD_FROM, ADD_WITH_IDS, REMOVE, REWEIGHT, UNWEIGHT, UPDATE, Change
+from .changes import ADD, ADD_FROM, ADD_WITH_IDS, REMOVE, REPLACE, REWEIGHT, UNWEIGHT, UPDATE, Change
 from .checks import MOST_BITS, check_codes, check_different, check_functions, check_ids
 from .ids import IdTable
 from .pruning import Pruning
@@ -164,6 +164,11 @@ class CodeTable:
         positions = self.ids.positions(ids)
         return Change(UPDATE, codes, ids), lambda: self.blocks.put(positions, codes)
 
+    def replacing(self, codes: Codes, ids: Ints) -> Step:
+        """Replace the codes of items, which differ, by others behind all that are here."""
+        positions = self.ids.positions(ids)
+        return Change(REPLACE, codes, ids), lambda: self._replace_codes(positions, codes, ids)
+
     def reweighting(self, weights: Floats | None) -> Step:
         """Search under other weights."""
         return Change(UNWEIGHT if weights is None else REWEIGHT, weights=weights), lambda: self._set_weights(weights)
@@ -186,7 +191,9 @@ class CodeTable:
         if operation == ADD_WITH_IDS:
             return self.adding(packed, ids)  # type: ignore[arg-type]
         check_different(ids)
-        return self.removing(ids) if operation == REMOVE else self.updating(packed, ids)  # type: ignore[arg-type]
+        if operation == REMOVE:
+            return self.removing(ids)
+        return (self.replacing if operation == REPLACE else self.updating)(packed, ids)  # type: ignore[arg-type]
 
     def _append(self, codes: Codes, ids: Ints | None) -> None:
         """Codes and ids, or neither, where memory ends."""
@@ -199,6 +206,10 @@ class CodeTable:
             self.blocks.truncate(before[0])
             self.ids.restore(before)
             raise
+
+    def _replace_codes(self, positions: Ints, codes: Codes, ids: Ints) -> None:
+        self._append(codes, ids)  # of two with one id the younger is found
+        self.ids.remove(positions)
 
     def _set_weights(self, weights: Floats | None) -> None:
         own = self.own_weights(np.ones(self.n_bits) if weights is None else weights, 1)
@@ -218,15 +229,24 @@ class CodeTable:
         whole, units = whole_rows(rows, 8 * self.n_bytes)  # the bits past n_bits count nothing
         return OwnWeights(whole.reshape(-1), units)
 
+    def positions(self, queries: Codes, wanted: int, which: ArrayLike | None, own: OwnWeights | None) -> Ints:
+        """The positions (q, k) of the nearest, as `search` finds them; of equally near ones the first come first."""
+        return self.search(queries, wanted, which, own, by_position=True)[1]
+
     def search(
-        self, queries: Codes, wanted: int, which: ArrayLike | None, own: OwnWeights | None
+        self,
+        queries: Codes,
+        wanted: int,
+        which: ArrayLike | None,
+        own: OwnWeights | None,
+        by_position: bool = False,
     ) -> tuple[Floats, Ints, bool]:
         """As many of the nearest as there are, of those that a filter lets through; whether it is time to prepare."""
         n, pruning, blocks = self.ids.n, self.pruning, self.blocks
         began = perf_counter() if self.prune and own is None and pruning.may_pay(blocks, n) else None
         count, bits, positions = select(which, self.ids)
         k = wanted if wanted < count else count  # min() would be a call
-        ids, whole, unit = self.ids.explicit, self.whole, self.unit
+        ids, whole, unit = None if by_position else self.ids.explicit, self.whole, self.unit
         if own is not None:
             whole, unit = own.whole, 1.0
         if k == 0:
