@@ -14,6 +14,7 @@ void bind_lock(nb::module_& m);
 void bind_nearest(nb::module_& m);
 void bind_pricing(nb::module_& m);
 void bind_rankings(nb::module_& m);
+void bind_rows(nb::module_& m);
 void bind_stumps(nb::module_& m);
 
 namespace {
@@ -103,4 +104,5 @@ NB_MODULE(_native, m) {
     bind_nearest(m);
     bind_pricing(m);
     bind_rankings(m);
+    bind_rows(m);
 }

@@ -3,19 +3,38 @@
 #include <stdexcept>
 
 #include "kernel_table.hpp"
+#ifdef CGHASH_X86  // which CMakeLists.txt leaves out for MSVC
+#include <cpuid.h>
+#endif
 
 namespace cghash {
+#ifdef CGHASH_X86
+namespace {
 
-std::vector<const KernelTable*> runnable_kernels() {
-    std::vector<const KernelTable*> tables;
-#if defined(CGHASH_X86) && (defined(__GNUC__) || defined(__clang__))
+// Not by __builtin_cpu_supports, which knows "f16c" in newer compilers alone
+bool converts_half_floats() {
+    unsigned a, b, c = 0, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+void add_wider(std::vector<const KernelTable*>& tables) {
     __builtin_cpu_init();
+    if (!converts_half_floats()) return;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl")) {
         if (__builtin_cpu_supports("avx512vbmi")) tables.push_back(&avx512vbmi_kernels);
         tables.push_back(&avx512_kernels);
     }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) tables.push_back(&avx2_kernels);
+}
+
+}  // namespace
+#endif
+
+std::vector<const KernelTable*> runnable_kernels() {
+    std::vector<const KernelTable*> tables;
+#ifdef CGHASH_X86
+    add_wider(tables);
 #endif
     tables.push_back(&baseline_kernels);
     return tables;

@@ -125,6 +125,20 @@ struct BucketQuery {
 // Lanes of one to four groups whose sum is at most the limit; it may change all that the query points to.
 using GroupSurvivors = void (*)(void* context, const std::uint8_t* group, std::int64_t number, std::uint64_t lanes);
 
+enum class RowType : int { float32, float16, int8 };
+enum class RowMetric : int { euclidean, inner, cosine };
+
+// A query, and rows that hold `dim` values each at their start; none needs to be aligned.
+struct RowTask {
+    const std::uint8_t* rows;
+    std::int64_t stride, dim;  // bytes of a row, and values
+    RowType type;
+    RowMetric metric;
+    const double* query;  // (dim,) with room for eight in front
+    const double* scale;  // the same, of int8 alone: what its values are multiplied by
+    double square;        // the query's product with itself, of cosine alone
+};
+
 struct KernelTable {
     const char* name;
     int lookup_bits;  // of scan: 6 or 4
@@ -140,6 +154,7 @@ struct KernelTable {
     void (*stump_deltas_16)(const StumpBlock&, const std::uint16_t* ranks);
     void (*stump_deltas_32)(const StumpBlock&, const std::uint32_t* ranks);
     void (*nearest)(const NearestBlock&);
+    void (*row_distances)(const RowTask&, const std::int64_t* candidates, std::int64_t n, double* out);
     void (*project_f32)(const float* X, std::int64_t n, const double* coef, std::int64_t d, std::int64_t l,
                         double* out);
     void (*project_f64)(const double* X, std::int64_t n, const double* coef, std::int64_t d, std::int64_t l,

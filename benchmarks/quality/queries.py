@@ -29,7 +29,7 @@ from common import load, write
 SETS = ("digits", "usps", "isolet", "mnist", "cifar10", "newsgroups", "glove")
 MOST = {"newsgroups": 18_846, "glove": 50_000}  # items; 10 000 of other sets
 N_QUERIES = 500
-LENGTH = 64  # bits at which all rules are measured
+LENGTH = 64  # bits up to which all rules are measured
 N_LABELLED = 3000  # items to learn from with labels
 N_TRAIN = 10_000  # and without
 NORMALS = ("directions_", "coef_", "coefficients_", "coef")
@@ -138,7 +138,7 @@ def measure(name: str, data: Data, method: str, model: Any) -> list[dict[str, An
     turned = 1.0 - 2.0 * model.transform(data.queries)
     rows, plain = [], np.zeros(0)
     weights_by_rule = rules(model, data)
-    if model.n_bits_ != LENGTH:  # of other lengths, what the package does and what it is compared with
+    if model.n_bits_ > LENGTH:  # of longer codes, what the package does and what it is compared with
         weights_by_rule = {rule: weights_by_rule[rule] for rule in ("codes", "margin", "query")}
     for rule, weights in weights_by_rule.items():
         ranked = first((weights * turned).astype(np.float32) @ bits.T.astype(np.float32), 100)

@@ -10,6 +10,7 @@
 | `project`      | items times hyperplanes, in one fixed order of summation  | learning.families.linear  |
 | `NearestLists` | least scores of each item, from blocks of products        | learning.cpu.neighbors    |
 | `rank_codes`, `rank_keys` | what the criteria count in rankings with ties  | criteria.ranking          |
+| `rank_rows`    | the nearest of a shortlist, by the vectors themselves     | index                     |
 | `whole_rows`   | weights as whole multiples of a unit                      | codes                     |
 | `SharedLock`   | many readers or one writer, whatever interrupts them      | index                     |
 
@@ -52,6 +53,7 @@ dot = _chosen.dot
 project = _chosen.project
 rank_codes = _chosen.rank_codes
 rank_keys = _chosen.rank_keys
+rank_rows = _chosen.rank_rows
 tdot = _chosen.tdot
 whole_rows = _chosen.whole_rows
 

@@ -12,6 +12,7 @@ from .pricing import project as project
 from .pricing import tdot as tdot
 from .rankings import rank_codes as rank_codes
 from .rankings import rank_keys as rank_keys
+from .rows import rank_rows as rank_rows
 from .shared_lock import SharedLock as SharedLock
 from .stumps import StumpRanks as StumpRanks
 from .weights import whole_rows as whole_rows
