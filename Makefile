@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CPP := $(wildcard native/*.cpp native/*.hpp native/kernels/*.hpp tests/native/*.cpp)
 NATIVE := CMakeLists.txt native/kernels/isa.inc $(filter native/%,$(CPP))
-# tests start hundreds of processes: none compiles again what it imports
+# tests start hundreds of processes, which read compiled modules
 unexport PYTHONDONTWRITEBYTECODE
 # one BLAS thread for each test process: several that wait for each other are slower than none
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest

@@ -36,8 +36,9 @@ CodeIndex::Request request_of(const CodeIndex& self, const Queries* queries, con
                               std::int64_t n_allowed, int n_threads, bool own = false) {
     const auto n = static_cast<std::size_t>(self.codes().n_codes());
     if (queries) check_width(self, *queries);
-    if (own && weights.size() != 8 * queries->size())
-        throw std::invalid_argument("weights must have one entry for each bit of each query");
+    const auto row = static_cast<std::size_t>(8 * self.codes().n_bytes());
+    if (own && weights.size() != row && weights.size() != 8 * queries->size())
+        throw std::invalid_argument("weights must have one entry for each bit, or for each bit of each query");
     if (ids && ids->size() != n) throw std::invalid_argument("ids must be as many as codes");
     if (allowed && allowed->size() != (n + 7) / 8) throw std::invalid_argument("allowed must have a bit for each code");
     return {queries ? view(*queries) : std::span<const std::uint8_t>{},

@@ -57,7 +57,7 @@ void CodeIndex::forget() {
 }
 
 void CodeIndex::reweight(std::span<const std::int64_t> weights) {
-    if (tables_ && !tables_->suit(Lookups(weights, codes_.n_bytes(), kernels()))) forget();
+    if (tables_ && !tables_->suit(weights)) forget();
 }
 
 void CodeIndex::adopt(std::unique_ptr<PruneTables> tables, std::span<const std::int64_t> changed, bool always) {
@@ -109,7 +109,7 @@ std::shared_ptr<const CodeIndex::Weighted> CodeIndex::weighted(const Request& re
         std::equal(latest_->weights.begin(), latest_->weights.end(), request.weights.begin(), request.weights.end()))
         return latest_;
     auto made = std::make_shared<Weighted>(request.weights, codes_.n_bytes(), chosen);
-    if (tables_ && tables_->suit(made->lookups))  // those of a file that nobody has verified may not
+    if (tables_ && tables_->suit(request.weights))  // those of a file that nobody has verified may not
         made->pruner = std::make_unique<Pruner>(*tables_, made->lookups, codes_);
     latest_ = made;
     return made;
@@ -205,8 +205,8 @@ Answers CodeIndex::answer_own(const Request& request, std::int64_t k, Limits lim
     const auto workers = std::min<std::int64_t>(request.n_threads, 1 + n / 8);
     parallel_chunks(n, static_cast<int>(workers), [&](std::int64_t i) {
         if (!always_ && !tries.worth_a_try()) return;
+        if (!tables_->suit(ask.own_weights(i))) return;
         const auto lookups = ask.own_lookups(i);
-        if (!tables_->suit(lookups)) return;
         const OrderedTables on(*tables_, lookups, Listing::as_needed);
         auto effort = always_ ? Effort{unbounded, unbounded} : tries.effort();
         left[i] = !prune(ask, on, lookups, i, effort, limits, answers);

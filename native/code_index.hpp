@@ -18,8 +18,8 @@ class CodeIndex {
 
     struct Request {
         std::span<const std::uint8_t> queries;
-        std::span<const std::int64_t> weights;  // of all queries, or (n_queries, 8·n_bytes), each query's own
-        bool own;
+        std::span<const std::int64_t> weights;  // (8·n_bytes,), or, where they are `own`, a row for each query too
+        bool own;                               // weights of these queries alone, not of the index
         const std::int64_t* ids;
         const std::uint8_t* allowed;
         std::int64_t n_allowed;  // bits in it; all codes when it is null
@@ -55,7 +55,7 @@ class CodeIndex {
     Answers nearest(const Request&, std::int64_t k) const;
     // Within a radius of each query.
     Answers within(const Request&, std::span<const std::int64_t> radii) const;
-    // The same among some positions only, which differ; `allowed` has no say. No radii are no limit.
+    // The same among some positions only, which differ; `allowed` is not looked at. Without radii there is no limit.
     Answers among(const Request&, std::span<const std::int64_t> positions, std::int64_t k,
                   std::span<const std::int64_t> radii) const;
 
@@ -72,7 +72,7 @@ class CodeIndex {
     // Some codes as queries, with how far their nearest are.
     std::vector<Sample> samples(const Request&, const Lookups&) const;
     void mark(std::span<const std::int64_t> positions);
-    // Limits of distances go in, and may be lowered.
+    // Of distances, for each query.
     using Limits = std::vector<std::int64_t>;
     Answers answer(const Request&, std::int64_t k, Limits limits) const;
     Answers answer_own(const Request&, std::int64_t k, Limits limits) const;

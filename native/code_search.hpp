@@ -16,7 +16,7 @@ struct CodeQuery {
     const CodeBlocks& codes;
     const KernelTable& kernels;
     const Lookups* lookups;                 // of all queries; null where each has weights of its own
-    std::span<const std::int64_t> weights;  // these, (n, 8·n_bytes)
+    std::span<const std::int64_t> weights;  // these, (n, 8·n_bytes), or one row for all
     std::span<const std::uint8_t> queries;  // (n, n_bytes)
     std::int64_t k;                         // Reservoir::unlimited for all within the limit
     const std::int64_t* ids;                // by position, null for positions themselves
@@ -25,10 +25,11 @@ struct CodeQuery {
 
     std::int64_t n_queries() const { return static_cast<std::int64_t>(queries.size()) / codes.n_bytes(); }
     const std::uint8_t* query(std::int64_t i) const { return queries.data() + i * codes.n_bytes(); }
-    Lookups own_lookups(std::int64_t i) const {
+    std::span<const std::int64_t> own_weights(std::int64_t i) const {
         const auto n_bits = static_cast<std::size_t>(8 * codes.n_bytes());
-        return {weights.subspan(static_cast<std::size_t>(i) * n_bits, n_bits), codes.n_bytes(), kernels};
+        return weights.size() == n_bits ? weights : weights.subspan(static_cast<std::size_t>(i) * n_bits, n_bits);
     }
+    Lookups own_lookups(std::int64_t i) const { return {own_weights(i), codes.n_bytes(), kernels}; }
     std::int64_t id(std::int64_t position) const { return ids ? ids[position] : position; }
     bool allows(std::int64_t position) const { return !allowed || (allowed[position / 8] >> (position % 8) & 1); }
 };

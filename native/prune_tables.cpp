@@ -70,9 +70,9 @@ std::int64_t PruneTables::memory() const {
     return static_cast<std::int64_t>(bytes);
 }
 
-bool PruneTables::suit(const Lookups& lookups) const {
+bool PruneTables::suit(std::span<const std::int64_t> weights) const {
     const auto& from = bits.from();
-    return std::all_of(from.begin() + 8 * n_held, from.end(), [&](auto bit) { return !lookups.bit_weight(bit); });
+    return std::all_of(from.begin() + 8 * n_held, from.end(), [&](auto bit) { return !weights[bit]; });
 }
 
 void PruneTables::find_places(const std::uint8_t* codes, int n, std::int64_t* places) const {

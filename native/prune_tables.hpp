@@ -96,7 +96,7 @@ struct PruneTables {
 
     std::int64_t memory() const;
     // Whether all that counts under some weights is held.
-    bool suit(const Lookups& lookups) const;
+    bool suit(std::span<const std::int64_t> weights) const;
     // The places of up to `at_once` codes, (n, most_pruned_bytes) bytes whose bits are in order, in the first table; -1 for none. Each
     // waits for memory, all together.
     static constexpr int at_once = 16;

@@ -173,11 +173,11 @@ Answers scan_tiles(const CodeQuery& ask, const Group& group, std::span<const std
     return std::move(found[0]);
 }
 
-// Distances within which the k nearest lie, almost surely: of a sample of the codes, one more than the k nearest of all
-// should have in it. Without them, many more codes would be compared exactly than are among the nearest in the end.
+// Distances within which the k nearest lie, most likely: of a sample of the codes, that of so many as it should have of
+// the k nearest, and three deviations more. Without them, many more codes are compared exactly than are found in the end.
 std::vector<std::int64_t> sampled_limits(const CodeQuery& ask, const Group& group, const Range& range,
                                          std::int64_t n_workers) {
-    constexpr std::int64_t blocks = 4, in_sample = 64;  // that lie together; of the k nearest, about
+    constexpr std::int64_t blocks = 1, in_sample = 64;  // that lie together; of the k nearest, about
     CodeQuery some = ask;
     const auto step = std::clamp<std::int64_t>(ask.k / in_sample, 4, 64);
     const double expected = static_cast<double>(ask.k) / static_cast<double>(step);
@@ -196,20 +196,26 @@ void scan_group(const CodeQuery& ask, Group group, const Range& range, Answers& 
     const auto own = std::ssize(group.own);
     parallel_chunks(own, static_cast<int>(std::min(n_workers, 1 + own / few)),
                     [&](std::int64_t i) { group.own[i].emplace(ask.own_lookups(group.which[i])); });
-    constexpr std::int64_t least = 32, share = 64;  // a sample pays for so many of the codes, one in so many
+    constexpr std::int64_t least = 256, share = 64;  // a sample pays for so many of the codes, one in so many
     const bool sampled = ask.k >= least && ask.k <= (range.last - range.first) / share;
     const auto limits = sampled ? sampled_limits(ask, group, range, n_workers)
                                 : std::vector<std::int64_t>(group.limits.begin(), group.limits.end());
     auto found = scan_tiles(ask, group, limits, range, n_workers);
+    std::vector<std::int64_t> missed, their_limits;  // queries that have fewer codes near than the sample promised
+    std::vector<std::optional<Lookups>> their_own;
     for (std::size_t i = 0; i < n; ++i) {
-        const bool missed = limits[i] < group.limits[i] && std::ssize(found[i]) < ask.k;
-        if (missed) {  // the sample was of other codes than the rest
-            Group alone{group.which.subspan(i, 1), group.limits.subspan(i, 1), {}};
-            if (!ask.lookups) alone.own.push_back(std::move(group.own[i]));
-            found[i] = std::move(scan_tiles(ask, alone, alone.limits, range, n_workers)[0]);
+        if (limits[i] < group.limits[i] && std::ssize(found[i]) < ask.k) {
+            missed.push_back(group.which[i]);
+            their_limits.push_back(group.limits[i]);
+            if (!ask.lookups) their_own.push_back(std::move(group.own[i]));
+        } else {
+            answers[group.which[i]] = std::move(found[i]);
         }
-        answers[group.which[i]] = std::move(found[i]);
     }
+    if (missed.empty()) return;
+    const Group again{missed, their_limits, std::move(their_own)};
+    auto all = scan_tiles(ask, again, their_limits, range, n_workers);
+    for (std::size_t i = 0; i < missed.size(); ++i) answers[missed[i]] = std::move(all[i]);
 }
 
 }  // namespace

@@ -166,7 +166,7 @@ def test_eight_threads_ask_under_different_weights_at_once():
         (np.full((3, 8), 1e308), "weights must have a finite sum, got inf"),
     ],
 )
-def test_weights_that_are_none_are_refused(weights, message):
+def test_invalid_weights_are_refused(weights, message):
     index = WeightedHammingIndex(8)
     index.add(np.zeros((2, 1), dtype=np.uint8))
     for ask in (

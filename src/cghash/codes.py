@@ -314,17 +314,16 @@ def check_weights(weights: ArrayLike, n_bits: int) -> Floats:
 
 
 def check_query_weights(weights: ArrayLike, n_queries: int, n_bits: int) -> NDArray[np.generic]:
-    """Return weights of queries as (n_queries, n_bits) numbers; one row serves all queries.
+    """Return weights of queries as (n_queries, n_bits) numbers, or as one row (1, n_bits) for all.
 
     Examples
     --------
     >>> check_query_weights([1, 2], 2, 2)
-    array([[1, 2],
-           [1, 2]])
+    array([[1, 2]])
     """
     values = np.asarray(weights)
     if values.shape == (n_bits,):
-        return np.broadcast_to(values, (n_queries, n_bits))
+        return values[None]
     if values.shape != (n_queries, n_bits):
         raise _wrong_shape(values, f"{n_bits} numbers, one a bit, or a row of them for each of {n_queries} queries")
     return values

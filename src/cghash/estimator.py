@@ -69,11 +69,13 @@ class CodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def query(self, X: Any) -> Query:
         """The codes of items as queries, and the weights of their bits, larger the further from a bit's boundary.
 
-        A bit is whether a number, its margin, is above 0. Its weight is that of the model times the distance from the
-        boundary, |margin| in a unit that all bits share; for CGHash in means s of |margin| over the training items,
-        |margin| / s, cut at ½ where labels or triplets were learned from. A query's weights do not depend on other
-        queries. Where bits have no margins, as those of
-        stumps and trees, all queries get the weights of the model.
+        A bit is whether a number, its margin, is above 0. Its weight is that of the model times a share that grows with
+        |margin|. Peers take the distance from a hyperplane, or |margin| as the method scales it. CGHash takes
+        |margin| / s, s its mean over up to 2000 training items, cut at ½ where it learned from labels or triplets. A
+        query's weights do not depend on other queries.
+
+        All queries get the weights of the model where bits have no margins, as those of stumps and trees, and where a
+        CGHash comes from a file without s: fit it again.
 
         Parameters
         ----------

@@ -75,6 +75,37 @@ def test_answers_are_those_of_the_cpu_index(device, data):
         np.testing.assert_array_equal(mine, theirs)
 
 
+@on_each
+@pytest.mark.parametrize("n_bits", [40, 1537, 4096])
+def test_queries_with_weights_of_their_own(device, n_bits):
+    rng = np.random.default_rng(n_bits)
+    index, reference = both(device, n_bits, rng.random(n_bits))
+    codes, queries = some_codes(rng, 300, n_bits), some_codes(rng, 5, n_bits)
+    for each in (index, reference):
+        each.add(codes)
+        each.remove([7, 8])
+    for weights in (rng.random((5, n_bits)), rng.random((5, n_bits)) < 0.3, rng.random(n_bits)):
+        mask = rng.random(298) < 0.5
+        for how in ({}, {"filter": mask}, {"filter": index.ids[mask][:4]}):
+            assert_same(index, reference, queries, 9, weights=weights, **how)
+            ask = queries, 0.4 * n_bits / 2
+            found, expected = (each.range_search(*ask, weights=weights, **how) for each in (index, reference))
+            for mine, theirs in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(mine, theirs)
+    assert_same(index, reference, queries, 9)
+
+
+def test_wide_codes_are_not_multiplied_as_8_bit_floats(monkeypatch):
+    """Their sums are exact up to 2047, of at most so many weights."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
+    gpu = torch.device("cuda")
+    for width, in_half in ((1024, True), (2016, True), (2048, False), (4096, False)):
+        weights = scans.DeviceWeights(np.ones(width, dtype=np.int64), gpu)
+        assert weights.in_half == in_half
+        assert weights.for_many.small.max() >= 1
+
+
 @pytest.mark.parametrize("explicit", [False, True])
 @pytest.mark.parametrize("n_queries", [1, 6])
 def test_more_codes_pass_than_there_is_room_for(monkeypatch, explicit, n_queries):

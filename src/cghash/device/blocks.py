@@ -193,12 +193,13 @@ class DeviceBlocks(ScannedBlocks):
     ) -> Iterator[tuple[slice, Search]]:
         """One batch after the other: what each has on the device is given back before the next.
 
-        A query with weights of its own is alone.
+        With weights of their own, queries are searched one by one.
         """
         words = self._words_of(queries)
         marks = None if allowed is None else self._marks_of(allowed)
+        each = np.broadcast_to(weights.reshape(-1, 8 * self.n_bytes), (len(queries), 8 * self.n_bytes)) if own else None
         for rows in batches(len(queries), 1 if own else BATCH):
-            asked = self._new_weights(weights.reshape(len(queries), -1)[rows][0]) if own else self._weights_of(weights)
+            asked = self._weights_of(weights) if each is None else self._new_weights(each[rows][0])
             yield rows, Search(self, words[rows].contiguous(), asked, ids, marks)
 
     def _some(self, positions: Ints) -> DeviceBlocks:

@@ -66,7 +66,11 @@ class DeviceWeights:
 
     @cached_property
     def in_half(self) -> bool:
-        """Whether the device multiplies 8-bit floats, which takes half the room of int8 products."""
+        """Whether products are of 8-bit floats, which take half the room of int8: where the device multiplies them, and
+        sums of so many weights are exact.
+        """
+        if len(self.weights) > _LARGEST_SUM:
+            return False
         return self.device.type == "cuda" and tuple(import_torch().cuda.get_device_capability(self.device)) >= (8, 9)
 
     @cached_property

@@ -32,8 +32,8 @@ Step = tuple[Change, Callable[[], None]]
 class OwnWeights(NamedTuple):
     """Weights that queries have of their own."""
 
-    whole: Ints  # (q·8·n_bytes,) as multiples of each query's unit
-    units: Floats  # (q,)
+    whole: Ints  # (q·8·n_bytes,) as multiples of each query's unit, or (8·n_bytes,) for all
+    units: Floats  # (q,) or (1,)
 
 
 class CodeTable:
@@ -266,7 +266,7 @@ class CodeTable:
     ) -> tuple[Ints, Floats, Ints]:
         """All within a radius, of those that a filter lets through: offsets, distances and ids."""
         count, bits, positions = select(which, self.ids)
-        units = np.full(len(queries), self.unit) if own is None else own.units
+        units = np.broadcast_to(self.unit if own is None else own.units, len(queries))
         with np.errstate(over="ignore"):
             radii = np.floor(np.minimum(radius / units, 2.0**53)).astype(np.int64)
         how = self.n_threads, 1.0, own is not None

@@ -78,6 +78,7 @@ class KSH(Peer):
     random_state: Any = None
 
     def _learn(self, X: Any, labels: Any, rng: np.random.Generator) -> int:
+        self.__dict__.pop("_at_anchors", None)
         self.anchors_, self.gamma_ = draw_anchors(X, self.n_anchors, self.gamma, rng)
         chosen = np.sort(rng.choice(len(X), min(self.n_labelled, len(X)), replace=False))
         K = kernel(X[chosen], self.anchors_, self.gamma_)
@@ -92,7 +93,9 @@ class KSH(Peer):
         return np.asarray((kernel(X, self.anchors_, self.gamma_) - self.mean_) @ self.coefficients_.T)
 
     def _shares(self, margins: Floats) -> Floats:
-        return margins / mean_margins(self._margins(self.anchors_))[: self.n_bits_]  # the lengths of a mean nothing
+        if not hasattr(self, "_at_anchors"):  # the lengths of functions mean nothing; their margins at the anchors do
+            self._at_anchors = mean_margins(self._margins(self.anchors_))
+        return margins / self._at_anchors[: self.n_bits_]
 
 
 def greedy(K: Floats, groups: LabelGroups, n_bits: int, n_iter: int) -> Floats:

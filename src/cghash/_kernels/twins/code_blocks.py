@@ -145,9 +145,11 @@ class CodeBlocks(ScannedBlocks):
     def _checked_weights(self, queries: Codes, weights: Ints, ids: Ints | None, allowed: Any, own: bool) -> Ints:
         """The weights of each query (q, 8·n_bytes), where all that is asked fits the codes."""
         self._check_width(queries)
-        n_rows = len(queries) if own else 1
+        n_rows = len(queries) if own and weights.size != 8 * self.n_bytes else 1
         if weights.size != n_rows * 8 * self.n_bytes:
-            raise ValueError(f"weights must have one entry for each bit of {'each query' if own else 'n_bytes'}")
+            raise ValueError(
+                "weights must have one entry for each bit, or, as queries' own, for each bit of each query"
+            )
         rows = weights.reshape(n_rows, 8 * self.n_bytes)
         if np.any(rows < 0) or np.any(rows.sum(axis=1) >= 2**53):
             raise ValueError("weights must not be negative, and their sum below 2^53")

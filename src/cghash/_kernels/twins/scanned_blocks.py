@@ -11,7 +11,8 @@ from ..._arrays import Bytes, Codes, Floats, Ints
 class ScannedBlocks:
     """The part of `CodeBlocks` that follows where nothing is built; `search` and `range_search` are the class's own.
 
-    `weights` are those of all queries (8·n_bytes,), or, where they are each query's `own`, (q·8·n_bytes,).
+    `weights` (8·n_bytes,) are those of the index. Where they are the queries' `own`, they may also be a row for each,
+    (q·8·n_bytes,); nothing of them is kept.
     """
 
     n_prepared = 0  # codes, from the first on, that what `prepare` built covers
