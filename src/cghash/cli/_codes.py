@@ -94,9 +94,10 @@ class Source:
 
     def _coded(self, n_bits: int, model: CodeEstimator | None, read: Items, blocks: Iterator[Any]) -> Coded:
         weights = None if model is None else model.weights_
-        return Coded(n_bits, weights, len(read.X), self._ids(read), blocks, model)
+        return Coded(n_bits, weights, len(read.X), self.ids_of(read), blocks, model)
 
-    def _ids(self, read: Items) -> Any:
+    def ids_of(self, read: Items) -> Any:
+        """Whole numbers, one a row, or None where there are none."""
         from ..exceptions import InvalidInputError
         from ..reading import plain_labels, read_labels
 

@@ -1,16 +1,17 @@
-"""`cghash search`: the nearest codes of an index file."""
+"""`cghash search`: the nearest codes of an index file, or vectors of a folder."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from ._codes import code_blocks, looks_packed, model_of_bits
-from ._inputs import Labelled, feature_names, say_ignored
+from ._inputs import Labelled, feature_names, load_model, say_ignored
 from ._options import options, output_path, quiet_option
 from ._output import opened, refuse_npy_on_terminal, say, show_table, write_csv, write_npy
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     Index = WeightedHammingIndex | ShardedIndex
     Answer = tuple[Any, Any, Any]  # names of queries (q,), distances (q, k), ids (q, k)
+    Search = Callable[[Any, int], tuple[Any, Any]]
 
 _ROWS = 1 << 12  # queries at a time
 _ANSWERS = 1 << 25  # at a time
@@ -52,10 +54,17 @@ search_options = options(  # what a search asks for and where its answers go, wh
 @click.command()
 @click.argument("index")
 @search_options
+@click.option(
+    "--candidates",
+    type=click.IntRange(1),
+    help="Of a folder of vectors: codes that the vectors rank.  [default: its own]",
+)
 @click.option("-j", "--n-jobs", type=int, help="Threads.  [default: all cores]")
 @quiet_option
-def search(index: str, n_jobs: int | None, **asked: Any) -> None:
+def search(index: str, candidates: int | None, n_jobs: int | None, **asked: Any) -> None:
     """Find the codes of INDEX that are nearest to each query, exactly, by (distance, id).
+
+    INDEX may also be a folder that 'cghash vectors' made: then queries are vectors, and so is what is found.
 
     Queries are packed codes, as 'cghash encode' writes them, or items with --model: rows that have as many numbers as
     the model has features. '-' is standard input. Where INDEX holds fewer codes than asked for, csv and jsonl are
@@ -68,6 +77,11 @@ def search(index: str, n_jobs: int | None, **asked: Any) -> None:
       cghash encode model.cghash new.csv --format npy | cghash search items.index --queries - --format jsonl
     """
     question = Question(**asked)
+    if Path(index).is_dir():
+        question.put_to_vectors(index, candidates, n_jobs)
+        return
+    if candidates is not None:
+        raise click.UsageError("--candidates is for a folder that 'cghash vectors build' made, not for codes alone")
     from ..estimator import functions_of
     from ..index import WeightedHammingIndex
 
@@ -101,16 +115,30 @@ class Question:
         if hasher is not None:
             check(hasher)
         read, blocks = _codes(index, self.queries, hasher, self.id_column, self.quiet)
-        wanted = self.neighbors if self.kind == "npy" else min(self.neighbors, max(1, len(index)))
-        answers = _answers(index, blocks, wanted, read.ids)
+        self._answer(index.search, len(index), read, blocks, "codes")
+
+    def put_to_vectors(self, folder: str, candidates: int | None, n_jobs: int | None) -> None:
+        """Search a folder of vectors, and write the answers."""
+        from ..index import VectorIndex
+        from .vectors import vectors_for
+
+        model = None if self.model is None else load_model(self.model)
+        index = VectorIndex.load(folder, model=model, n_jobs=n_jobs)
+        read = vectors_for(index, self.queries, self.id_column, self.quiet)
+        blocks = (read.X[first : first + _ROWS] for first in range(0, len(read.X), _ROWS))
+        self._answer(partial(index.search, candidates=candidates), len(index), read, blocks, "vectors")
+
+    def _answer(self, search: Search, n_held: int, read: Items, blocks: Iterable[Any], what: str) -> None:
+        wanted = self.neighbors if self.kind == "npy" else min(self.neighbors, max(1, n_held))
+        answers = _answers(search, blocks, wanted, read.ids)
         assert self.kind is not None
         if self.kind == "table":
             _show(answers, len(read.X), self.quiet)
         else:
             _write(self.output, self.kind, answers, (len(read.X), self.neighbors))
         to = "" if self.output == "-" else f", wrote {self.output}"
-        found = min(self.neighbors, len(index))
-        say(f"{len(read.X)} queries, {found} of {len(index)} codes each{to}", self.quiet)
+        found = min(self.neighbors, n_held)
+        say(f"{len(read.X)} queries, {found} of {n_held} {what} each{to}", self.quiet)
 
 
 def _codes(
@@ -139,14 +167,14 @@ def _neither(index: Index, read: Items, n_features: int | None) -> str:
     )
 
 
-def _answers(index: Index, blocks: Iterable[Any], k: int, names: Any) -> Iterator[Answer]:
+def _answers(search: Search, blocks: Iterable[Any], k: int, names: Any) -> Iterator[Answer]:
     import numpy as np
 
     first, most = 0, max(1, _ANSWERS // k)
     for block in blocks:
         for part in (block[at : at + most] for at in range(0, len(block), most)):
             rows = np.arange(first, first + len(part))
-            yield rows if names is None else names[rows], *index.search(part, k)
+            yield rows if names is None else names[rows], *search(part, k)
             first += len(part)
 
 
