@@ -29,7 +29,8 @@ def hit(*options, moments=1):
 
 
 GROUPS = [
-    ["index append", "index save", "index compact", "model", "peer's model"],
+    ["index append", "index save", "index compact", "vectors append", "vectors compact"],
+    ["model", "peer's model"],
     ["checkpoint", "codes of encode", "FAISS file", "Parquet file", "ONNX graph"],
     ["workspace new", "workspace answers", "workspace learning", "lab results"],
     ["DuckDB table"],

@@ -8,14 +8,14 @@ from .base import Writer
 from .careless import Careless
 from .files import DuckDBTables, EncodedCodes, FaissFiles, Models, OnnxGraphs, ParquetFiles, PeerModels
 from .fits import Checkpoints
-from .indexes import Appended, Compacted, Saved
+from .indexes import Appended, Compacted, Saved, VectorsAppended, VectorsCompacted
 from .laboratory import LabResults
 from .postgres import PostgresRecords, PostgresTables
 from .records import WorkspaceRecords
 from .workspaces import LearnedVersions, NewWorkspaces
 
 ALL: tuple[type[Writer], ...] = (
-    Appended, Saved, Compacted, Models, PeerModels, Checkpoints, EncodedCodes,
+    Appended, Saved, Compacted, VectorsAppended, VectorsCompacted, Models, PeerModels, Checkpoints, EncodedCodes,
     FaissFiles, ParquetFiles, DuckDBTables, OnnxGraphs,
     NewWorkspaces, WorkspaceRecords, LearnedVersions, LabResults, PostgresRecords, PostgresTables,
 )  # fmt: skip

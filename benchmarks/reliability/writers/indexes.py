@@ -1,4 +1,4 @@
-"""Index files: changes through the log, save, and compact."""
+"""Index files and folders of vectors: changes through the log, save, and compact."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from cghash import WeightedHammingIndex
+from cghash import VectorIndex, WeightedHammingIndex
+from cghash.peers import SignBits
 
 from .base import Change, Random, State, Writer, code_of
 
 N_BITS, N_ITEMS = 64, 120
-FILE = "items.index"
+FILE, FOLDER = "items.index", "items.vectors"
+N_DIM = N_BITS // 8
 
 
 class Appended(Writer):
@@ -34,12 +36,12 @@ class Appended(Writer):
         if kind == "add":
             first = max(held, default=0) + 1
             ids = list(range(first, first + int(rng.integers(1, 5))))
-            return Change(_effect(ids, 0), lambda: thing.add(_codes(ids, 0), ids))
+            return Change(_effect(ids, 0), lambda: thing.add(self.rows(ids, 0), ids))
         ids = rng.choice(held, int(rng.integers(1, 5)), replace=False).tolist()
         if kind == "remove":
             return Change(dict.fromkeys(map(str, ids)), lambda: thing.remove(ids))
         revision = 1 + max(state[str(identity)] for identity in ids)
-        return Change(_effect(ids, revision), lambda: thing.update(_codes(ids, revision), ids))
+        return Change(_effect(ids, revision), lambda: thing.update(self.rows(ids, revision), ids))
 
     def state(self, folder: Path) -> State:
         WeightedHammingIndex.verify(folder / FILE)
@@ -48,12 +50,20 @@ class Appended(Writer):
     def memory(self, thing: Any) -> State:
         ids = thing.ids
         found = thing.reconstruct(ids)
-        return {str(i): _revision(int(i), code) for i, code in zip(ids, found, strict=True)}
+        return {str(i): self.revision(int(i), row) for i, row in zip(ids, found, strict=True)}
+
+    def rows(self, ids: Any, revision: int) -> np.ndarray:
+        """What an index holds of items."""
+        return _codes(ids, revision)
+
+    def revision(self, identity: int, row: np.ndarray) -> int:
+        """Which revision of an item it holds; -1 for none."""
+        return next((r for r in range(100) if np.array_equal(self.rows([identity], r)[0], row)), -1)
 
     def verify(self, thing: Any, state: State, rng: Random) -> None:
         wanted = int(rng.choice([int(key) for key in state]))
-        distances, ids = thing.search(_codes([wanted], state[str(wanted)])[0], k=1)
-        assert distances[0] == 0, f"a code that is held was not found: item {wanted}"
+        distances, ids = thing.search(self.rows([wanted], state[str(wanted)])[0], k=1)
+        assert distances[0] == 0, f"what is held was not found: item {wanted}"
         assert str(ids[0]) in state, f"found item {ids[0]}, which is not held"
         assert len(thing) == len(state), f"it holds {len(state)} items, and says {len(thing)}"
 
@@ -84,14 +94,42 @@ class Compacted(Saved):
         thing.compact()
 
 
+class VectorsAppended(Appended):
+    """Add, update and remove on a writable folder of vectors."""
+
+    name, steps = "vectors append", 30
+
+    def prepare(self, folder: Path) -> None:
+        model = SignBits(N_DIM, center=True).fit(self.rows(range(N_ITEMS), 0))
+        index = VectorIndex(model, metric="euclidean", vectors="float32", candidates=1000)
+        index.add(self.rows(range(N_ITEMS), 0), np.arange(N_ITEMS))
+        index.save(folder / FOLDER)
+
+    def open(self, folder: Path) -> VectorIndex:
+        return VectorIndex.load(folder / FOLDER, writable=True)
+
+    def state(self, folder: Path) -> State:
+        VectorIndex.verify(folder / FOLDER)
+        return self.memory(VectorIndex.load(folder / FOLDER))
+
+    def rows(self, ids: Any, revision: int) -> np.ndarray:
+        return _codes(ids, revision).astype(np.float32)
+
+
+class VectorsCompacted(VectorsAppended):
+    """`compact` of a writable folder of vectors, between changes."""
+
+    name, steps = "vectors compact", 16
+
+    def change(self, thing: Any, folder: Path, state: State, number: int, rng: Random) -> Change:
+        if number % 2:
+            return Change({}, thing.compact)
+        return super().change(thing, folder, state, number, rng)
+
+
 def _codes(ids: Any, revision: int) -> np.ndarray:
     return np.array([code_of(i, revision, N_BITS // 8) for i in ids])
 
 
 def _effect(ids: list[int], revision: int) -> State:
     return {str(i): revision for i in ids}
-
-
-def _revision(identity: int, code: np.ndarray) -> int:
-    """Which revision of an item a code is; -1 for none."""
-    return next((r for r in range(100) if np.array_equal(code_of(identity, r, N_BITS // 8), code)), -1)
