@@ -11,6 +11,7 @@ import time
 import warnings
 
 import numpy as np
+import psutil
 import pytest
 
 from cghash import CGHash
@@ -64,6 +65,21 @@ def assert_whole(encoded, model, X):
     np.testing.assert_array_equal(ids, np.arange(2000) * 3)
     np.testing.assert_array_equal(codes, model.encode(X))
     assert not list(encoded.folder.glob(".*"))
+
+
+def wait_until_gone(processes, seconds=60):
+    """Until none of them runs; what nobody has asked for the exit code of is a zombie."""
+    last = time.monotonic() + seconds
+    while any(runs(one) for one in processes):
+        assert time.monotonic() < last, processes
+        time.sleep(0.02)
+
+
+def runs(process):
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def states(folder):
@@ -306,10 +322,18 @@ def test_a_killed_program_goes_on_where_it_was(items, model, X, tmp_path, client
     model.save(tmp_path / "lsh.cghash")
     names = [str(tmp_path / name) for name in ("program.py", "items", "lsh.cghash", "codes")]
     program = subprocess.Popen([sys.executable, *names], stderr=subprocess.DEVNULL)
-    killed = when(lambda: len(list((tmp_path / "codes").glob("part-*"))) >= 2, program.kill)
+    workers = []
+
+    def kill():
+        workers.extend(psutil.Process(program.pid).children(recursive=True))
+        program.kill()
+
+    killed = when(lambda: len(list((tmp_path / "codes").glob("part-*"))) >= 2, kill)
     program.wait()
     killed.join()
     assert killed.done
+    assert workers
+    wait_until_gone(workers)  # which write on until they find that the program is dead
     finished = states(tmp_path / "codes")
     assert 2 <= len(finished) < 11
     encoded = encode(items, model, tmp_path / "codes", client)
