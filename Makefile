@@ -9,7 +9,7 @@ NATIVE := CMakeLists.txt native/kernels/isa.inc $(filter native/%,$(CPP))
 unexport PYTHONDONTWRITEBYTECODE
 # one BLAS thread for each test process: several that wait for each other are slower than none
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
-WORKERS ?= 2
+WORKERS ?= 3
 FUZZ_SECONDS ?= 300
 INSTALL = $(BIN)/python -m pip install --quiet --no-build-isolation --editable
 # the system's CMake where it is new enough (CMakeLists.txt), else the one of PyPI
