@@ -1,5 +1,6 @@
-"""What pytest does not collect: programs, and modules that need torch or Triton. And how Dask's workers start."""
+"""What pytest does not collect: programs, and modules that need torch or Triton. And how Dask starts."""
 
+import gc
 import re
 import sys
 from pathlib import Path
@@ -26,4 +27,27 @@ def _workers_are_forked():
 
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
         distributed.utils.get_mp_context().set_forkserver_preload(["distributed", "cghash.cluster.learning.actors"])
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _loops_start_while_nothing_is_collected():
+    """Of clients and clusters that tests start by themselves; `cghash.cluster.clients` says why."""
+    if (distributed := sys.modules.get("distributed")) is None:
+        yield
+        return
+    runner = distributed.utils.LoopRunner
+    start = runner.start
+
+    def start_alone(self):
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            start(self)
+        finally:
+            if collects:
+                gc.enable()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "start", start_alone)
         yield

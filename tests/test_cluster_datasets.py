@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 
@@ -322,6 +323,23 @@ def test_a_scheduler_that_is_not_there_is_an_error_in_words(monkeypatch):
     for address in ("tcp://127.0.0.1:1", "no address"):
         with pytest.raises(ClusterError, match=f"the scheduler at {address} cannot be reached"), connected(address):
             pass
+
+
+def test_nothing_is_collected_while_a_client_starts(monkeypatch):
+    """Else a client that nobody closed may be closed in the loop that starts, and both wait for each other."""
+    distributed = pytest.importorskip("distributed")
+    seen = []
+
+    def client(*_, **__):
+        seen.append(gc.isenabled())
+        raise OSError("no scheduler")
+
+    monkeypatch.setattr(distributed.Client, "__init__", client)
+    monkeypatch.setattr(distributed.Client, "__del__", lambda _: None)
+    with pytest.raises(ClusterError, match="no scheduler"), connected("tcp://127.0.0.1:1"):
+        pass
+    assert seen == [False]
+    assert gc.isenabled()
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import time
@@ -57,7 +58,8 @@ def connected(client: Any = None, *, n_workers: int | None = None) -> Iterator[A
         elif client is None:
             cluster = opened.enter_context(_local(distributed, n_workers))
             # workers of this machine can be called without the scheduler between: a third less to wait for a short call
-            near = distributed.Client(cluster, set_as_default=False, timeout=_SECONDS, direct_to_workers=True)
+            with _nothing_collected():
+                near = distributed.Client(cluster, set_as_default=False, timeout=_SECONDS, direct_to_workers=True)
             found = opened.enter_context(_closed_at_last(near))
         else:
             raise InvalidInputError(
@@ -177,12 +179,29 @@ def address_of(client: Any) -> str:
 @contextmanager
 def _reached(distributed: Any, address: str) -> Iterator[Any]:
     try:
-        client = distributed.Client(address, set_as_default=False, timeout=_SECONDS)
+        with _nothing_collected():
+            client = distributed.Client(address, set_as_default=False, timeout=_SECONDS)
     except (OSError, ValueError) as error:  # TimeoutError is an OSError; ValueError: not an address
         words = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ClusterError(f"the scheduler at {address} cannot be reached: {words}") from error
     with _closed_at_last(client):
         yield client
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """While a client or a cluster starts, nothing is collected.
+
+    A client that nobody closed is closed as it is collected, for which it takes the lock that starting a loop holds. In
+    the loop that starts, it would wait for that lock, and the start for the loop.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 @contextmanager
@@ -207,7 +226,7 @@ def _local(distributed: Any, n_workers: int | None) -> Iterator[Any]:
     n_workers = check_whole(os.cpu_count() if n_workers is None else n_workers, 1, "n_workers")
     environment = config.get(_ENVIRONMENT, default={}) | _MEMORY_IS_KEPT
     try:
-        with config.set({_ENVIRONMENT: environment}):
+        with config.set({_ENVIRONMENT: environment}), _nothing_collected():
             cluster = distributed.LocalCluster(
                 n_workers=n_workers,
                 threads_per_worker=1,
