@@ -53,7 +53,7 @@ browser: setup   ## Chromium for the tests of the page: Debian's as root, else t
 
 DEVICE := tests/device src/cghash/device src/cghash/_tensors.py
 # Side by side: a type checker and two test processes fill two cores. Only files that bear the mark are collected.
-check: setup     ## lint, types and most tests of learning, codes and search, in less than a minute
+check: setup     ## lint, types and most tests of learning, codes and search, in a minute
 	@$(MAKE) --no-print-directory --jobs 2 lint core
 core: setup
 	$(PYTEST) -m "core and not slow and not lengthy" $$(grep -rl mark.core tests --include='test_*.py') -n $(WORKERS)
